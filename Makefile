@@ -1,0 +1,27 @@
+# cronq: `make` alone prints this menu.
+PYTHON ?= python3
+BIN := .venv/bin
+FOR ?=
+STAMP := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check lock clean
+
+help: ## print this menu
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+
+setup: $(STAMP) ## make .venv with the locked dependencies
+
+# --no-deps: the lock is complete, so nothing may be resolved a second time.
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "cronq needs Python 3.11 or newer; say which with: make PYTHON=python3.12 …"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+lock: ## write requirements.lock anew from pyproject.toml (needs uv on PATH)
+	uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras \
+	  --group build --group work --group check --group bench \
+	  --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock

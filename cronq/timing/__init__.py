@@ -1,0 +1,1 @@
+"""WHEN is a job due? Pure: values in, values out."""
