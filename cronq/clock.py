@@ -1,0 +1,82 @@
+"""The one place that says what time it is: the stores' clocks, carried forward by the monotonic clock.
+
+A wrong or jumping wall clock of this machine changes nothing. A store whose clock jumps is outvoted by the
+other store and by the monotonic clock.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+TOLERANCE_S = 0.5
+"""Seconds by which two clocks may differ before one of them is taken to have jumped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What the clocks said at one moment; seconds since the epoch, None: no answer."""
+
+    sql: float | None
+    redis: float | None
+
+
+class StoreClock:
+    """Tells the stores' time between two sightings. Until the first one it tells the local wall clock's."""
+
+    def __init__(
+        self, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
+    ) -> None:
+        self._monotonic, self._wall = monotonic, wall
+        self._offset: float | None = None  # store time minus monotonic time
+        self._lock = threading.Lock()
+
+    def timestamp(self) -> float:
+        """Return the time in seconds since the epoch."""
+        offset = self._offset
+        return self._wall() if offset is None else self._monotonic() + offset
+
+    def now(self) -> datetime:
+        """Return the time, aware, in UTC."""
+        return datetime.fromtimestamp(self.timestamp(), UTC)
+
+    def wall_offset(self) -> float:
+        """Return by how many seconds the local wall clock is ahead of the stores' time."""
+        return self._wall() - self.timestamp()
+
+    def observe(self, seen: Sighting) -> str | None:
+        """Take in what the stores said just now; return what is wrong with one of them, or None.
+
+        SQL is believed before Redis, because leases and due times are compared by its clock. But a clock
+        that left the path that it was on, while the other stayed, is not followed.
+        """
+        with self._lock:
+            now = self._monotonic()
+            carried = None if self._offset is None else now + self._offset
+            chosen, trouble = _choose(seen, carried)
+            if chosen is not None:
+                self._offset = chosen - now
+            return trouble
+
+
+def _choose(seen: Sighting, carried: float | None) -> tuple[float | None, str | None]:
+    answers = [answer for answer in (seen.sql, seen.redis) if answer is not None]
+    if not answers:
+        return None, None
+    if carried is None:
+        return answers[0], None
+    steady = [answer for answer in answers if abs(answer - carried) <= TOLERANCE_S]
+    if steady:
+        jumped = [answer - carried for answer in answers if abs(answer - carried) > TOLERANCE_S]
+        trouble = f"a store's clock jumped by {jumped[0]:+.3f} s and is not followed" if jumped else None
+        return steady[0], trouble
+    if len(answers) == 1:
+        # One witness against the monotonic clock: a store never runs backwards for us, but may be corrected.
+        trouble = f"the only store that answers moved its clock by {answers[0] - carried:+.3f} s"
+        return max(answers[0], carried), trouble
+    if abs(answers[0] - answers[1]) <= TOLERANCE_S:
+        return answers[
+            0
+        ], f"both stores moved their clocks by {answers[0] - carried:+.3f} s; they are followed"
+    return None, "both stores' clocks jumped, and differ; the monotonic clock is followed"

@@ -1,0 +1,78 @@
+"""Every error that cronq raises: one class per situation that a caller would handle differently."""
+
+
+class CronqError(Exception):
+    """The base of every error that cronq raises on purpose."""
+
+
+class SettingsError(CronqError):
+    """One or more settings are wrong; the message lists them all."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+class SchemaError(CronqError):
+    """The database's schema is not the one this version of cronq works with."""
+
+    def __init__(self, url: str, found: str | None, wanted: str) -> None:
+        self.found, self.wanted = found, wanted
+        state = "has no cronq schema" if found is None else f"has cronq schema {found}, not {wanted}"
+        super().__init__(
+            f"the database {url} {state}; nothing was started or changed. Run: cronq db upgrade"
+        )
+
+
+class StoreUnavailable(CronqError):
+    """A store that cronq needs does not answer."""
+
+    def __init__(self, what: str, url: str, cause: object) -> None:
+        self.what, self.url = what, url
+        super().__init__(f"{what} at {url} does not answer ({first_line(cause)})")
+
+
+class NotLeader(CronqError):
+    """This beat's term is over: another beat leads, so nothing may be planned or published here."""
+
+    def __init__(self, term: int) -> None:
+        self.term = term
+        super().__init__(f"term {term} is over; another beat leads now")
+
+
+class JobRefused(CronqError, ValueError):
+    """A job that could never run was refused when it was asked for; nothing was stored."""
+
+
+class UnknownJob(CronqError, LookupError):
+    """There is no job with this id."""
+
+    def __init__(self, job_id: str) -> None:
+        self.job_id = job_id
+        super().__init__(f"there is no job {job_id!r}; list them with: cronq jobs list")
+
+
+class UnknownSchedule(CronqError, LookupError):
+    """There is no schedule with this name."""
+
+    def __init__(self, name: str, similar: list[str]) -> None:
+        self.name = name
+        hint = f"; did you mean {similar[0]!r}?" if similar else "; list them with: cronq schedules list"
+        super().__init__(f"there is no schedule {name!r}{hint}")
+
+
+class Permanent(CronqError):
+    """Raise this in a task body, or derive from it, when another attempt cannot help: no retry follows."""
+
+
+class Cancelled(CronqError):
+    """Somebody asked for this job to stop; raised in the task body at its next progress call."""
+
+
+class LeaseLost(CronqError):
+    """This worker's lease on the job ran out, so another may have it: stop, nothing will be recorded here."""
+
+
+def first_line(cause: object) -> str:
+    """Return the first line of `cause`, which is what fits into a one-line message."""
+    return str(cause).strip().split("\n", 1)[0] or type(cause).__name__

@@ -1,0 +1,1 @@
+"""WHAT was decided? The authority: schedules, jobs, attempts, the leader's term. One module per question."""

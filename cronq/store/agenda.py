@@ -1,0 +1,213 @@
+"""What is due, and when? The leader's side of the job table: plan, mark as published, skip, look after."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, case, func, literal_column, select, update
+
+from cronq.job import ACTIVE, State, Trigger
+from cronq.schedule import Overlap, Reason
+from cronq.store.database import Database
+from cronq.store.schedules import StoredSchedule, stored
+from cronq.store.tables import job, schedule
+
+ON_THE_BROKER = (State.PENDING, State.RETRYING)
+"""States of a job whose message is, or should be, on the broker (if it was published at all)."""
+
+
+@dataclass(slots=True, kw_only=True)
+class DueJob:
+    """A job that waits for its due time: everything that is needed to publish it."""
+
+    id: str
+    task: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+    due_at: datetime
+    trigger: Trigger
+    state: State = State.SCHEDULED
+    schedule_id: str | None = None
+    schedule_name: str | None = None
+    schedule_version: int | None = None
+    fire_time: datetime | None = None
+    item: str = ""
+    queue: str | None = None
+    priority: int | None = None
+    tenant: str | None = None
+    overlap: Overlap = Overlap.ALLOW
+    max_attempts: int | None = None
+    attempts: int = 0
+    reason: Reason | None = None
+    coalesced_into: datetime | None = None
+    cancel_requested_at: datetime | None = None
+    message: Any = field(default=None, compare=False)  #: rendered by the publisher ahead of the due time
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether it may not run beside another job of its schedule."""
+        return self.overlap is not Overlap.ALLOW and self.schedule_id is not None
+
+
+_READ = [job.c[name] for name in DueJob.__slots__ if name in job.c]
+_WAITING = (job.c.state.in_([State.SCHEDULED, State.RETRYING]), job.c.published_at.is_(None))
+_WRITE = [name for name in DueJob.__slots__ if name in job.c]
+
+
+def due_job(row: Row[Any]) -> DueJob:
+    """Return the value of one row."""
+    values = row._asdict()
+    values["state"] = State(row.state)
+    values["trigger"] = Trigger(row.trigger)
+    values["overlap"] = Overlap(row.overlap)
+    values["reason"] = None if row.reason is None else Reason(row.reason)
+    return DueJob(**values)
+
+
+def lock_due_schedules(
+    connection: Connection, *, shard: int, until: datetime, limit: int
+) -> list[StoredSchedule]:
+    """Return schedules with a fire time up to `until`, earliest first, locked until the transaction ends.
+
+    The cost depends on how many are due, not on how many there are.
+    """
+    query = (
+        select(schedule)
+        .where(
+            schedule.c.shard == shard,
+            schedule.c.next_fire_at <= until,
+            schedule.c.paused_at.is_(None),
+            schedule.c.retired_at.is_(None),
+        )
+        .order_by(schedule.c.next_fire_at)
+        .limit(limit)
+        .with_for_update()
+    )
+    return [stored(row) for row in connection.execute(query)]
+
+
+def next_planning_time(database: Database, shard: int) -> datetime | None:
+    """Return the earliest fire time that is not planned yet."""
+    query = select(func.min(schedule.c.next_fire_at)).where(
+        schedule.c.shard == shard,
+        schedule.c.next_fire_at.is_not(None),
+        schedule.c.paused_at.is_(None),
+        schedule.c.retired_at.is_(None),
+    )
+    with database.autocommit() as connection:
+        earliest: datetime | None = connection.execute(query).scalar_one()
+    return earliest
+
+
+def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJob], now: datetime) -> None:
+    """Insert planned jobs and skipped fire times; one that exists already stays as it is."""
+    if not jobs:
+        return
+    rows = [
+        {name: getattr(planned, name) for name in _WRITE}
+        | {
+            "exclusive": planned.exclusive,
+            "planned_at": now,
+            "updated_at": now,
+            "finished_at": now if planned.state is State.SKIPPED else None,
+        }
+        for planned in jobs
+    ]
+    connection.execute(database.insert(job).on_conflict_do_nothing(), rows)
+
+
+def advance(
+    connection: Connection, cursors: Sequence[tuple[str, datetime | None, int | None]], now: datetime
+) -> None:
+    """Move each schedule's cursor on: (id, next fire time, fires left)."""
+    if cursors:
+        connection.execute(
+            update(schedule)
+            .where(schedule.c.id == bindparam("_id"))
+            .values(next_fire_at=bindparam("_next"), fires_left=bindparam("_left"), updated_at=now),
+            [{"_id": i, "_next": after, "_left": left} for i, after, left in cursors],
+        )
+
+
+def waiting_jobs(
+    database: Database, *, until: datetime, limit: int, known: Iterable[str] = ()
+) -> list[DueJob]:
+    """Return jobs that wait for a due time up to `until`, earliest first, without those in `known`."""
+    waiting = (*_WAITING, job.c.due_at <= until)
+    known = set(known)
+    with database.autocommit() as connection:
+        if known:
+            ids = connection.execute(select(job.c.id).where(*waiting).order_by(job.c.due_at)).scalars()
+            fresh = [i for i in ids if i not in known][:limit]
+            query = select(*_READ).where(job.c.id.in_(fresh)).order_by(job.c.due_at)
+        else:
+            query = select(*_READ).where(*waiting).order_by(job.c.due_at).limit(limit)
+        return [due_job(row) for row in connection.execute(query)]
+
+
+def read_waiting(database: Database, ids: Sequence[str]) -> list[DueJob]:
+    """Return those of the jobs `ids` that wait for a due time."""
+    query = select(*_READ).where(job.c.id.in_(ids), *_WAITING)
+    with database.autocommit() as connection:
+        return [due_job(row) for row in connection.execute(query)]
+
+
+def mark_published(database: Database, ids: Sequence[str]) -> None:
+    """Record that the broker has the messages of `ids`; a job that was claimed meanwhile stays as it is."""
+    if not ids:
+        return
+    now = database.now()
+    state = case((job.c.state == State.SCHEDULED, State.PENDING), else_=job.c.state)
+    with database.begin() as connection:
+        for chunk in _chunks(ids):
+            connection.execute(
+                update(job)
+                .where(job.c.id.in_(chunk), job.c.state.in_([State.SCHEDULED, *ON_THE_BROKER]))
+                .values(state=state, published_at=now, publishes=job.c.publishes + 1, updated_at=now)
+            )
+
+
+def mark_skipped(database: Database, ids: Sequence[str], reason: Reason) -> None:
+    """Give due fire times that were not published their disposition: not run, because of `reason`."""
+    now = database.now()
+    with database.begin() as connection:
+        for chunk in _chunks(ids):
+            connection.execute(
+                update(job)
+                .where(job.c.id.in_(chunk), job.c.state == State.SCHEDULED)
+                .values(state=State.SKIPPED, reason=reason, finished_at=now, updated_at=now)
+            )
+
+
+def busy_schedules(database: Database, ids: Sequence[str] | None = None) -> set[str]:
+    """Return the schedules (all, or those of `ids`) that have a job going on."""
+    query = select(job.c.schedule_id).where(job.c.state.in_(ACTIVE), job.c.schedule_id.is_not(None))
+    busy: set[str] = set()
+    with database.autocommit() as connection:
+        if ids is None:
+            return set(connection.execute(query.distinct()).scalars())
+        for chunk in _chunks(ids):
+            busy.update(connection.execute(query.where(job.c.schedule_id.in_(chunk))).scalars())
+    return busy
+
+
+def unclaimed_jobs(database: Database, *, after_s: float, limit: int) -> list[DueJob]:
+    """Return jobs whose message went out long ago and that nobody claimed, oldest first.
+
+    Long ago: `after_s`, twice that after the second publish, and so on up to 64 times.
+    """
+    doublings = "CASE WHEN publishes > 7 THEN 6 WHEN publishes < 2 THEN 0 ELSE publishes - 1 END"
+    long_ago: ColumnElement[datetime] = literal_column(database.now_sql(f"-{after_s} * (1 << ({doublings}))"))
+    query = (
+        select(*_READ)
+        .where(job.c.state.in_(ON_THE_BROKER), job.c.published_at <= long_ago)
+        .order_by(job.c.published_at)
+        .limit(limit)
+    )
+    with database.autocommit() as connection:
+        return [due_job(row) for row in connection.execute(query)]
+
+
+def _chunks(ids: Sequence[str], size: int = 1000) -> Iterable[Sequence[str]]:
+    return (ids[start : start + size] for start in range(0, len(ids), size))

@@ -1,0 +1,181 @@
+"""Whose is the job now, and how did it end? The worker's side: claim, renew, settle; and the rescue.
+
+Every statement is guarded by the lease's token, in the statement itself: a worker that lost its lease
+changes nothing. All instants are the database's own clock.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, text
+from sqlalchemy.exc import IntegrityError
+
+from cronq.job import Outcome, State
+from cronq.store.database import Database
+
+EARLY_S: Final = 0.5
+"""Seconds before its due time that a job may be claimed: what the publisher's clock may be ahead by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a worker got with its lease."""
+
+    attempt: int  #: counts from 1
+    max_attempts: int | None
+    crashes: int
+    cancel_requested: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """How an attempt ended, and what becomes of the job."""
+
+    job_id: str
+    token: str
+    worker: str
+    number: int
+    outcome: Outcome
+    state: State
+    kind: str | None = None
+    error: str | None = None
+    retry_in_s: float | None = None  #: of `RETRYING`: seconds until the next attempt is due
+    dead: bool = False
+    result: Any = None
+    progress: dict[str, Any] | None = None
+    delay_schedule: str | None = None  #: the fixed-delay schedule whose next fire time this end decides
+
+
+def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: float) -> Claim | None:
+    """Take the lease on a job, or return None: it is another's, not due, over, or unknown.
+
+    A job whose lease ran out is not taken here: the rescue first writes down what became of that attempt.
+    """
+    statement = text(f"""
+        UPDATE cronq_job SET
+            state = 'RUNNING', attempts = attempts + 1, lease_token = :token, worker = :worker,
+            lease_until = {database.now_sql(":lease_s")},
+            started_at = {database.now_sql()}, updated_at = {database.now_sql()},
+            published_at = coalesce(published_at, {database.now_sql()})
+        WHERE id = :id AND due_at <= {database.now_sql(str(EARLY_S))}
+            AND state IN ('SCHEDULED', 'PENDING', 'RETRYING')
+        RETURNING attempts, max_attempts, crashes, cancel_requested_at IS NOT NULL
+    """)
+    values = {"id": job_id, "token": token, "worker": worker, "lease_s": lease_s}
+    try:
+        with database.autocommit() as connection:
+            row = connection.execute(statement, values).one_or_none()
+    except IntegrityError:
+        # cronq_job_one_running_per_schedule: another job of this schedule runs, and overlap is not allowed.
+        return None
+    return None if row is None else Claim(row[0], row[1], row[2], bool(row[3]))
+
+
+def renew(database: Database, tokens: Sequence[str], *, lease_s: float) -> dict[str, bool]:
+    """Prolong the leases `tokens` in one statement.
+
+    Return those that are still held, each with whether somebody asked for the job to stop. A token that is
+    missing from the answer is lost.
+    """
+    values: dict[str, Any] = {f"t{i}": token for i, token in enumerate(tokens)}
+    names = ", ".join(f":{name}" for name in values)
+    statement = text(f"""
+        UPDATE cronq_job SET lease_until = {database.now_sql(":lease_s")}
+        WHERE state = 'RUNNING' AND lease_token IN ({names})
+        RETURNING lease_token, cancel_requested_at IS NOT NULL
+    """)
+    with database.autocommit() as connection:
+        rows = connection.execute(statement, {**values, "lease_s": lease_s})
+        return {row[0]: bool(row[1]) for row in rows}
+
+
+def settle(database: Database, settlement: Settlement, *, only_expired: bool = False) -> bool:
+    """Write an attempt's outcome and the job's next state in one transaction; False if the lease is lost.
+
+    only_expired: settle for a silent worker, and only if its lease ran out.
+    """
+    guard = f"AND lease_until < {database.now_sql()}" if only_expired else ""
+    values = _values(settlement)
+    with database.begin() as connection:
+        if database.dialect == "postgresql":
+            done = connection.execute(
+                text(f"WITH done AS ({_update(database, guard)}) {_INSERT} FROM done"), values
+            )
+            settled = done.rowcount == 1
+        else:
+            settled = connection.execute(text(_update(database, guard)), values).one_or_none() is not None
+            if settled:
+                connection.execute(text(f"{_INSERT} FROM cronq_job WHERE id = :id"), values)
+        if settled and settlement.delay_schedule is not None:
+            _set_next_by_delay(database, connection, settlement.delay_schedule)
+    return settled
+
+
+def silent_jobs(database: Database, *, limit: int) -> list[Row[Any]]:
+    """Return running jobs whose lease ran out, the longest silent first.
+
+    Rows: id, lease_token, worker, attempts, max_attempts, crashes, schedule_id, cancel_requested_at.
+    """
+    statement = text(f"""
+        SELECT id, lease_token, worker, attempts, max_attempts, crashes, schedule_id, cancel_requested_at
+        FROM cronq_job WHERE state = 'RUNNING' AND lease_until < {database.now_sql()}
+        ORDER BY lease_until LIMIT :limit
+    """)
+    with database.autocommit() as connection:
+        return list(connection.execute(statement, {"limit": limit}))
+
+
+_INSERT: Final = """
+    INSERT INTO cronq_attempt (job_id, token, number, worker, started_at, ended_at, outcome, kind, error)
+    SELECT id, :token, :number, :worker, started_at, updated_at, :outcome, :kind, :error
+"""
+
+
+def _update(database: Database, guard: str) -> str:
+    now = database.now_sql()
+    json_of = "CAST(:{} AS json)" if database.dialect == "postgresql" else ":{}"
+    return f"""
+        UPDATE cronq_job SET
+            state = :state, error = :error, updated_at = {now},
+            finished_at = CASE WHEN :state = 'RETRYING' THEN NULL ELSE {now} END,
+            due_at = CASE WHEN :state = 'RETRYING' THEN {database.now_sql(":retry_in_s")} ELSE due_at END,
+            published_at = CASE WHEN :state = 'RETRYING' THEN NULL ELSE published_at END,
+            publishes = CASE WHEN :state = 'RETRYING' THEN 0 ELSE publishes END,
+            dead_at = CASE WHEN :dead THEN {now} END,
+            attempts = attempts - :back, crashes = crashes + :crash,
+            result = {json_of.format("result")},
+            progress = coalesce({json_of.format("progress")}, progress)
+        WHERE id = :id AND lease_token = :token AND state = 'RUNNING' {guard}
+        RETURNING id, started_at, updated_at
+    """
+
+
+def _set_next_by_delay(database: Database, connection: Connection, schedule_id: str) -> None:
+    connection.execute(
+        text(f"""
+            UPDATE cronq_schedule SET next_fire_at = {database.now_sql("delay_s")}
+            WHERE id = :id AND delay_s IS NOT NULL AND next_fire_at IS NULL AND retired_at IS NULL
+        """),
+        {"id": schedule_id},
+    )
+
+
+def _values(settlement: Settlement) -> dict[str, Any]:
+    return {
+        "id": settlement.job_id,
+        "token": settlement.token,
+        "worker": settlement.worker,
+        "number": settlement.number,
+        "outcome": settlement.outcome.value,
+        "state": settlement.state.value,
+        "kind": settlement.kind,
+        "error": settlement.error,
+        "retry_in_s": settlement.retry_in_s or 0.0,
+        "dead": settlement.dead,
+        "result": json.dumps(settlement.result),
+        "progress": None if settlement.progress is None else json.dumps(settlement.progress),
+        "back": 1 if settlement.outcome is Outcome.HANDED_BACK else 0,
+        "crash": 1 if settlement.outcome is Outcome.LOST else 0,
+    }

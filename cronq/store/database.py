@@ -1,0 +1,131 @@
+"""Opens the database: PostgreSQL, or one SQLite file. Knows what differs between the two."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Engine, create_engine, event, literal_column, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.schema import Table
+
+from cronq.settings import hide_password
+from cronq.store.tables import UtcDateTime
+
+BUSY_TIMEOUT_S = 5.0
+STATEMENT_TIMEOUT_MS = 5000
+CONNECT_TIMEOUT_S = 3
+
+_NOW = {
+    "sqlite": "strftime('%Y-%m-%d %H:%M:%f000', 'now'{plus})",
+    "postgresql": "(clock_timestamp(){plus})",
+}
+_PLUS = {
+    "sqlite": ", ({seconds}) || ' seconds'",
+    "postgresql": " + make_interval(secs => {seconds})",
+}
+
+
+class Database:
+    """One database; safe to share between threads, not across a fork.
+
+    SQLite runs in WAL mode with `synchronous=NORMAL`: a killed process loses nothing; a host that loses
+    power may lose the last transactions, but never half of one.
+    """
+
+    def __init__(self, url: str, *, pool_size: int = 3) -> None:
+        self.url = hide_password(url)
+        parsed = make_url(url)
+        self.dialect = parsed.get_backend_name()
+        self.engine = (
+            _open_sqlite(parsed) if self.dialect == "sqlite" else _open_postgresql(parsed, pool_size)
+        )
+        self._autocommit = self.engine.execution_options(
+            **({"cronq_autocommit": True} if self.dialect == "sqlite" else {"isolation_level": "AUTOCOMMIT"})
+        )
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """Run a transaction: committed at the end of the block, rolled back by an exception."""
+        with self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def autocommit(self) -> Iterator[Connection]:
+        """Run single statements, each its own transaction."""
+        with self._autocommit.connect() as connection:
+            yield connection
+
+    def now_sql(self, plus_seconds: str | None = None) -> str:
+        """Return SQL for the database's own clock, plus the seconds that the SQL `plus_seconds` gives."""
+        plus = _PLUS[self.dialect].format(seconds=plus_seconds) if plus_seconds is not None else ""
+        return _NOW[self.dialect].format(plus=plus)
+
+    def now(self, plus_seconds: float | None = None) -> ColumnElement[datetime]:
+        """Return the same as `now_sql` for statements built with SQLAlchemy."""
+        seconds = None if plus_seconds is None else repr(float(plus_seconds))
+        return literal_column(self.now_sql(seconds), UtcDateTime)
+
+    def clock(self) -> datetime:
+        """Ask the database what time it is."""
+        with self.autocommit() as connection:
+            return self.clock_in(connection)
+
+    def clock_in(self, connection: Connection) -> datetime:
+        """Ask the same within a transaction that is under way."""
+        return connection.execute(select(self.now())).scalar_one()
+
+    def insert(self, table: Table) -> Any:  # noqa: ANN401 - both dialects' Insert, with on_conflict_*
+        """Return an insert statement that can say what happens on a conflict."""
+        return sqlite.insert(table) if self.dialect == "sqlite" else postgresql.insert(table)
+
+    def dispose(self) -> None:
+        """Close every pooled connection."""
+        self.engine.dispose()
+
+
+def is_outage(error: BaseException) -> bool:
+    """Tell whether `error` means that the database is away or busy, so that the same call may work later."""
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return True
+    return isinstance(error, (OperationalError, InterfaceError))
+
+
+def _open_postgresql(url: URL, pool_size: int) -> Engine:
+    return create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        pool_size=pool_size,
+        max_overflow=pool_size,
+        pool_recycle=1800,
+        connect_args={
+            "connect_timeout": CONNECT_TIMEOUT_S,
+            "options": f"-c statement_timeout={STATEMENT_TIMEOUT_MS} -c timezone=UTC",
+            "keepalives_idle": 5,
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+        },
+    )
+
+
+def _open_sqlite(url: URL) -> Engine:
+    if url.database:
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False})
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None  # the code below, not the driver, says when a transaction begins
+        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        if not connection.get_execution_options().get("cronq_autocommit"):
+            # IMMEDIATE: the write lock is taken at once, so that no transaction fails half-way for it.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine

@@ -1,0 +1,167 @@
+"""Which jobs are there? Reads them, takes on-demand ones, and records what operators ask of them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, func, select, update
+from sqlalchemy.orm import Session
+
+from cronq.errors import JobRefused, UnknownJob
+from cronq.job import ENDS, State
+from cronq.store.agenda import DueJob, insert_jobs
+from cronq.store.database import Database
+from cronq.store.tables import attempt, job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Which jobs to list; None: any."""
+
+    state: State | None = None
+    schedule: str | None = None
+    task: str | None = None
+    tenant: str | None = None
+    since: datetime | None = None
+    before: tuple[datetime, str] | None = None  #: the cursor: (planned_at, id) of the last one seen
+
+
+def check_payload(args: object, kwargs: object, limit: int) -> None:
+    """Raise `JobRefused` unless the arguments are JSON and at most `limit` bytes."""
+    try:
+        size = len(json.dumps([args, kwargs], allow_nan=False).encode())
+    except (TypeError, ValueError) as error:
+        raise JobRefused(
+            f"the arguments are not JSON ({error}); pass plain values, or a reference"
+        ) from error
+    if size > limit:
+        raise JobRefused(
+            f"the arguments are {size} bytes as JSON, over the limit of {limit} (CRONQ_MAX_PAYLOAD_BYTES); "
+            "store them elsewhere and pass a reference"
+        )
+
+
+def add_job(
+    database: Database, demanded: DueJob, *, run_in_s: float, session: Session | Connection | None = None
+) -> tuple[DueJob, bool]:
+    """Store an on-demand job, due in `run_in_s` seconds; with the same id again, keep the first one.
+
+    Return it, and whether it is new. With `session` the row joins that transaction and is published once the
+    leader finds it committed.
+    """
+    if session is not None:
+        connection = session.connection() if isinstance(session, Session) else session
+        return _add(database, connection, demanded, run_in_s)
+    with database.begin() as connection:
+        return _add(database, connection, demanded, run_in_s)
+
+
+def _add(
+    database: Database, connection: Connection, demanded: DueJob, run_in_s: float
+) -> tuple[DueJob, bool]:
+    now, demanded.due_at = connection.execute(select(database.now(), database.now(run_in_s))).one()
+    there = connection.execute(select(job.c.id).where(job.c.id == demanded.id)).one_or_none()
+    if there is None:
+        insert_jobs(database, connection, [demanded], now)
+    return demanded, there is None
+
+
+def get_job(database: Database, job_id: str) -> RowMapping:
+    """Return one job's row; raise `UnknownJob`."""
+    with database.autocommit() as connection:
+        row = connection.execute(select(job).where(job.c.id == job_id)).mappings().one_or_none()
+    if row is None:
+        raise UnknownJob(job_id)
+    return row
+
+
+def attempts_of(database: Database, job_id: str) -> list[RowMapping]:
+    """Return the finished attempts of a job, oldest first."""
+    query = select(attempt).where(attempt.c.job_id == job_id).order_by(attempt.c.ended_at)
+    with database.autocommit() as connection:
+        return list(connection.execute(query).mappings())
+
+
+def list_jobs(database: Database, wanted: JobFilter, *, limit: int) -> list[RowMapping]:
+    """Return jobs, the newest planned first."""
+    query = _matching(select(job), wanted).order_by(job.c.planned_at.desc(), job.c.id.desc()).limit(limit)
+    with database.autocommit() as connection:
+        return list(connection.execute(query).mappings())
+
+
+def count_by_state(database: Database, wanted: JobFilter) -> Mapping[str, int]:
+    """Return how many jobs stand in each state."""
+    query = _matching(select(job.c.state, func.count()), wanted).group_by(job.c.state)
+    with database.autocommit() as connection:
+        return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def request_cancel(database: Database, job_id: str) -> State:
+    """Ask a job to stop; one that has not started never will. Return its state now."""
+    now = database.now()
+    waiting = [State.SCHEDULED, State.PENDING, State.RETRYING]
+    with database.begin() as connection:
+        cancelled = connection.execute(
+            update(job)
+            .where(job.c.id == job_id, job.c.state.in_(waiting))
+            .values(state=State.CANCELLED, cancel_requested_at=now, finished_at=now, updated_at=now)
+        )
+        if cancelled.rowcount == 0:
+            connection.execute(
+                update(job)
+                .where(job.c.id == job_id, job.c.state == State.RUNNING)
+                .values(cancel_requested_at=func.coalesce(job.c.cancel_requested_at, now))
+            )
+        state = connection.execute(select(job.c.state).where(job.c.id == job_id)).scalar_one_or_none()
+    if state is None:
+        raise UnknownJob(job_id)
+    return State(state)
+
+
+def retry_dead(database: Database, job_id: str) -> None:
+    """Send a dead letter back: the same id, its history kept, one more round of attempts."""
+    now = database.now()
+    with database.begin() as connection:
+        sent = connection.execute(
+            update(job)
+            .where(job.c.id == job_id, job.c.state.in_([State.FAILED, State.TIMED_OUT]))
+            .values(
+                state=State.SCHEDULED,
+                due_at=now,
+                published_at=None,
+                publishes=0,
+                dead_at=None,
+                finished_at=None,
+                crashes=0,
+                max_attempts=job.c.attempts + func.coalesce(job.c.max_attempts, 1),
+                updated_at=now,
+            )
+        )
+        if sent.rowcount == 1:
+            return
+        state = connection.execute(select(job.c.state).where(job.c.id == job_id)).scalar_one_or_none()
+    if state is None:
+        raise UnknownJob(job_id)
+    over = "it is not over yet" if State(state) not in ENDS else "only a failed or timed-out job can"
+    raise JobRefused(f"job {job_id} is {state}: {over} be sent back")
+
+
+def _matching(query: Select[Any], wanted: JobFilter) -> Select[Any]:
+    if wanted.state is not None:
+        query = query.where(job.c.state == wanted.state)
+    if wanted.schedule is not None:
+        query = query.where(job.c.schedule_name == wanted.schedule)
+    if wanted.task is not None:
+        query = query.where(job.c.task == wanted.task)
+    if wanted.tenant is not None:
+        query = query.where(job.c.tenant == wanted.tenant)
+    if wanted.since is not None:
+        query = query.where(job.c.planned_at >= wanted.since)
+    if wanted.before is not None:
+        at, job_id = wanted.before
+        query = query.where(
+            (job.c.planned_at < at) | ((job.c.planned_at == at) & (job.c.id < job_id)),
+        )
+    return query

@@ -1,0 +1,255 @@
+"""The first schema."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from cronq.store.tables import UtcDateTime
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "cronq_deploy",
+        sa.Column("source", sa.String(length=255), nullable=False),
+        sa.Column(
+            "stamp",
+            sa.String(length=255),
+            nullable=False,
+            comment="the newest deploy whose schedules were taken over",
+        ),
+        sa.Column("at", UtcDateTime(), nullable=False),
+        sa.PrimaryKeyConstraint("source"),
+    )
+    op.create_table(
+        "cronq_job",
+        sa.Column("id", sa.String(length=36), nullable=False, comment="the dedup id, and the Celery task id"),
+        sa.Column("schedule_id", sa.String(length=36), nullable=True),
+        sa.Column("schedule_name", sa.String(length=255), nullable=True),
+        sa.Column("schedule_version", sa.Integer(), nullable=True),
+        sa.Column("fire_time", UtcDateTime(), nullable=True),
+        sa.Column("item", sa.String(length=255), server_default="", nullable=False),
+        sa.Column("trigger", sa.String(length=16), nullable=False),
+        sa.Column("task", sa.String(length=255), nullable=False),
+        sa.Column("args", sa.JSON(), nullable=False),
+        sa.Column("kwargs", sa.JSON(), nullable=False),
+        sa.Column("queue", sa.String(length=255), nullable=True),
+        sa.Column("priority", sa.Integer(), nullable=True),
+        sa.Column("tenant", sa.String(length=255), nullable=True),
+        sa.Column("overlap", sa.String(length=24), nullable=False),
+        sa.Column(
+            "exclusive",
+            sa.Boolean(),
+            nullable=False,
+            comment="may not run beside another job of its schedule",
+        ),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("reason", sa.String(length=24), nullable=True, comment="of SKIPPED: why"),
+        sa.Column(
+            "coalesced_into",
+            UtcDateTime(),
+            nullable=True,
+            comment="of SKIPPED by coalescing: the fire time that runs instead",
+        ),
+        sa.Column(
+            "due_at", UtcDateTime(), nullable=False, comment="fire time and jitter, or when the retry is due"
+        ),
+        sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("max_attempts", sa.Integer(), nullable=True, comment="null: the task's own"),
+        sa.Column("crashes", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("lease_token", sa.String(length=36), nullable=True),
+        sa.Column("lease_until", UtcDateTime(), nullable=True),
+        sa.Column("worker", sa.String(length=255), nullable=True),
+        sa.Column("progress", sa.JSON(), nullable=True),
+        sa.Column("result", sa.JSON(), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("cancel_requested_at", UtcDateTime(), nullable=True),
+        sa.Column("dead_at", UtcDateTime(), nullable=True, comment="when it became a dead letter"),
+        sa.Column("planned_at", UtcDateTime(), nullable=False),
+        sa.Column("published_at", UtcDateTime(), nullable=True),
+        sa.Column("publishes", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("started_at", UtcDateTime(), nullable=True),
+        sa.Column("finished_at", UtcDateTime(), nullable=True),
+        sa.Column("updated_at", UtcDateTime(), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("schedule_id", "fire_time", "item", name="cronq_job_one_per_fire_time"),
+    )
+    op.create_index(
+        "cronq_job_active",
+        "cronq_job",
+        ["schedule_id"],
+        unique=False,
+        postgresql_where=sa.text("state IN ('PENDING', 'RUNNING', 'RETRYING')"),
+        sqlite_where=sa.text("state IN ('PENDING', 'RUNNING', 'RETRYING')"),
+    )
+    op.create_index("cronq_job_by_state", "cronq_job", ["state", "planned_at"], unique=False)
+    op.create_index("cronq_job_by_time", "cronq_job", ["planned_at", "id"], unique=False)
+    op.create_index(
+        "cronq_job_leased",
+        "cronq_job",
+        ["lease_until"],
+        unique=False,
+        postgresql_where=sa.text("state = 'RUNNING'"),
+        sqlite_where=sa.text("state = 'RUNNING'"),
+    )
+    op.create_index(
+        "cronq_job_one_running_per_schedule",
+        "cronq_job",
+        ["schedule_id"],
+        unique=True,
+        postgresql_where=sa.text("exclusive AND state = 'RUNNING'"),
+        sqlite_where=sa.text("exclusive AND state = 'RUNNING'"),
+    )
+    op.create_index(
+        "cronq_job_published",
+        "cronq_job",
+        ["published_at"],
+        unique=False,
+        postgresql_where=sa.text("state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"),
+        sqlite_where=sa.text("state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"),
+    )
+    op.create_index(
+        "cronq_job_waiting",
+        "cronq_job",
+        ["due_at"],
+        unique=False,
+        postgresql_where=sa.text("state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL"),
+        sqlite_where=sa.text("state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL"),
+    )
+    op.create_table(
+        "cronq_leader",
+        sa.Column("shard", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column(
+            "term",
+            sa.BigInteger(),
+            nullable=False,
+            comment="grows with every change of leader; fences its writes",
+        ),
+        sa.Column("holder", sa.String(length=64), nullable=False),
+        sa.Column("host", sa.String(length=255), nullable=False),
+        sa.Column("pid", sa.Integer(), nullable=False),
+        sa.Column("since", UtcDateTime(), nullable=False),
+        sa.PrimaryKeyConstraint("shard"),
+    )
+    op.create_table(
+        "cronq_schedule",
+        sa.Column("id", sa.String(length=36), nullable=False, comment="uuid5 of the name"),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column(
+            "source", sa.String(length=255), nullable=False, comment="code:<app>, or api: who may change it"
+        ),
+        sa.Column("shard", sa.Integer(), nullable=False),
+        sa.Column("task", sa.String(length=255), nullable=False),
+        sa.Column("definition", sa.JSON(), nullable=False, comment="the Schedule value"),
+        sa.Column(
+            "next_fire_at",
+            UtcDateTime(),
+            nullable=True,
+            comment="the first fire time without a disposition; null: none to come",
+        ),
+        sa.Column(
+            "delay_s",
+            sa.Float(),
+            nullable=True,
+            comment="fixed delay: seconds from the end of a job to the next fire time",
+        ),
+        sa.Column("fires_left", sa.Integer(), nullable=True, comment="null: unlimited"),
+        sa.Column("paused_at", UtcDateTime(), nullable=True),
+        sa.Column("pause_note", sa.Text(), nullable=True),
+        sa.Column(
+            "retired_at",
+            UtcDateTime(),
+            nullable=True,
+            comment="no longer declared by its source; kept for its history",
+        ),
+        sa.Column(
+            "fault",
+            sa.Text(),
+            nullable=True,
+            comment="why it could not be planned; the other schedules go on",
+        ),
+        sa.Column("created_at", UtcDateTime(), nullable=False),
+        sa.Column("updated_at", UtcDateTime(), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("name"),
+    )
+    op.create_index(
+        "cronq_schedule_due",
+        "cronq_schedule",
+        ["shard", "next_fire_at"],
+        unique=False,
+        postgresql_where=sa.text("next_fire_at IS NOT NULL AND paused_at IS NULL AND retired_at IS NULL"),
+        sqlite_where=sa.text("next_fire_at IS NOT NULL AND paused_at IS NULL AND retired_at IS NULL"),
+    )
+    op.create_table(
+        "cronq_schedule_version",
+        sa.Column("schedule_id", sa.String(length=36), nullable=False),
+        sa.Column("version", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("definition", sa.JSON(), nullable=False),
+        sa.Column("actor", sa.String(length=255), nullable=False),
+        sa.Column("at", UtcDateTime(), nullable=False),
+        sa.PrimaryKeyConstraint("schedule_id", "version"),
+    )
+    op.create_table(
+        "cronq_attempt",
+        sa.Column("job_id", sa.String(length=36), nullable=False),
+        sa.Column("token", sa.String(length=36), nullable=False, comment="of its lease"),
+        sa.Column("number", sa.Integer(), nullable=False, comment="counts from 1"),
+        sa.Column("worker", sa.String(length=255), nullable=True),
+        sa.Column("started_at", UtcDateTime(), nullable=True),
+        sa.Column("ended_at", UtcDateTime(), nullable=False),
+        sa.Column("outcome", sa.String(length=16), nullable=False),
+        sa.Column("kind", sa.String(length=32), nullable=True, comment="of a failure: what sort"),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(["job_id"], ["cronq_job.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("job_id", "token"),
+    )
+
+
+def downgrade() -> None:
+    op.drop_table("cronq_attempt")
+    op.drop_table("cronq_schedule_version")
+    op.drop_index(
+        "cronq_schedule_due",
+        table_name="cronq_schedule",
+        postgresql_where=sa.text("next_fire_at IS NOT NULL AND paused_at IS NULL AND retired_at IS NULL"),
+        sqlite_where=sa.text("next_fire_at IS NOT NULL AND paused_at IS NULL AND retired_at IS NULL"),
+    )
+    op.drop_table("cronq_schedule")
+    op.drop_table("cronq_leader")
+    op.drop_index(
+        "cronq_job_waiting",
+        table_name="cronq_job",
+        postgresql_where=sa.text("state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL"),
+        sqlite_where=sa.text("state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL"),
+    )
+    op.drop_index(
+        "cronq_job_published",
+        table_name="cronq_job",
+        postgresql_where=sa.text("state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"),
+        sqlite_where=sa.text("state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"),
+    )
+    op.drop_index(
+        "cronq_job_one_running_per_schedule",
+        table_name="cronq_job",
+        postgresql_where=sa.text("exclusive AND state = 'RUNNING'"),
+        sqlite_where=sa.text("exclusive AND state = 'RUNNING'"),
+    )
+    op.drop_index(
+        "cronq_job_leased",
+        table_name="cronq_job",
+        postgresql_where=sa.text("state = 'RUNNING'"),
+        sqlite_where=sa.text("state = 'RUNNING'"),
+    )
+    op.drop_index("cronq_job_by_time", table_name="cronq_job")
+    op.drop_index("cronq_job_by_state", table_name="cronq_job")
+    op.drop_index(
+        "cronq_job_active",
+        table_name="cronq_job",
+        postgresql_where=sa.text("state IN ('PENDING', 'RUNNING', 'RETRYING')"),
+        sqlite_where=sa.text("state IN ('PENDING', 'RUNNING', 'RETRYING')"),
+    )
+    op.drop_table("cronq_job")
+    op.drop_table("cronq_deploy")

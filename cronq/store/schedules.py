@@ -1,0 +1,246 @@
+"""Which schedules are there? Their definitions, their versions, and who may change them."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, delete, select, update
+
+from cronq.errors import UnknownSchedule
+from cronq.job import State, Trigger
+from cronq.schedule import CatchUp, Overlap, Schedule
+from cronq.store.database import Database
+from cronq.store.tables import job, schedule, schedule_version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSchedule:
+    """A schedule as the database knows it: its declaration, and where it stands."""
+
+    definition: Schedule
+    version: int
+    source: str
+    shard: int
+    next_fire_at: datetime | None
+    fires_left: int | None
+    paused_at: datetime | None
+    pause_note: str | None
+    retired_at: datetime | None
+    fault: str | None
+
+    @property
+    def id(self) -> str:
+        """The schedule's id."""
+        return self.definition.id
+
+    @property
+    def name(self) -> str:
+        """The schedule's name."""
+        return self.definition.name
+
+
+def to_data(declared: Schedule) -> dict[str, Any]:
+    """Return `declared` as JSON-able data; durations in seconds."""
+    data = asdict(declared)
+    data["args"] = list(declared.args)
+    for name in ("catch_up_window", "jitter"):
+        data[name] = data[name].total_seconds()
+    return data
+
+
+def from_data(data: dict[str, Any]) -> Schedule:
+    """Return the schedule that `to_data` wrote."""
+    return Schedule(
+        **{
+            **data,
+            "args": tuple(data["args"]),
+            "overlap": Overlap(data["overlap"]),
+            "catch_up": CatchUp(data["catch_up"]),
+            "catch_up_window": timedelta(seconds=data["catch_up_window"]),
+            "jitter": timedelta(seconds=data["jitter"]),
+        }
+    )
+
+
+def stored(row: Row[Any]) -> StoredSchedule:
+    """Return the value of one row of the schedule table."""
+    return StoredSchedule(
+        definition=from_data(row.definition),
+        version=row.version,
+        source=row.source,
+        shard=row.shard,
+        next_fire_at=row.next_fire_at,
+        fires_left=row.fires_left,
+        paused_at=row.paused_at,
+        pause_note=row.pause_note,
+        retired_at=row.retired_at,
+        fault=row.fault,
+    )
+
+
+def list_schedules(database: Database, *, retired: bool = False) -> list[StoredSchedule]:
+    """Return all schedules by name; the retired ones only if asked for."""
+    query = select(schedule).order_by(schedule.c.name)
+    if not retired:
+        query = query.where(schedule.c.retired_at.is_(None))
+    with database.autocommit() as connection:
+        return [stored(row) for row in connection.execute(query)]
+
+
+def get_schedule(database: Database, name: str) -> StoredSchedule:
+    """Return the schedule called `name`; raise `UnknownSchedule` with the nearest name otherwise."""
+    with database.autocommit() as connection:
+        row = connection.execute(select(schedule).where(schedule.c.name == name)).one_or_none()
+        if row is not None:
+            return stored(row)
+        names = connection.execute(select(schedule.c.name)).scalars().all()
+    raise UnknownSchedule(name, difflib.get_close_matches(name, names, n=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A schedule to write."""
+
+    definition: Schedule
+    first_fire_at: datetime | None  #: where planning starts
+    restart: bool  #: False: its timing is as before, so planning goes on where it stands
+    delay_s: float | None
+    fires_left: int | None
+
+
+def source_of(connection: Connection, source: str) -> dict[str, StoredSchedule]:
+    """Return the schedules of `source` by id, the retired ones included."""
+    rows = connection.execute(select(schedule).where(schedule.c.source == source))
+    return {row.id: stored(row) for row in rows}
+
+
+def owners_of(connection: Connection, ids: Iterable[str]) -> dict[str, str]:
+    """Return which source each of the schedules `ids` belongs to."""
+    rows = connection.execute(select(schedule.c.id, schedule.c.source).where(schedule.c.id.in_(list(ids))))
+    return {row.id: row.source for row in rows}
+
+
+def write_changes(
+    database: Database,
+    connection: Connection,
+    changes: Sequence[Change],
+    *,
+    source: str,
+    actor: str,
+    shard: int = 0,
+) -> None:
+    """Insert or replace schedules, each under its next version.
+
+    Jobs that were planned ahead under the old version are taken back, so that an edit takes effect at once;
+    no fire time before now is added by an edit.
+    """
+    if not changes:
+        return
+    now = database.clock_in(connection)
+    rows = [_row(change, source=source, shard=shard, now=now) for change in changes]
+    insert = database.insert(schedule)
+    kept = {"id", "name", "version", "created_at", "shard", "next_fire_at", "fires_left"}
+    statement = insert.on_conflict_do_update(
+        index_elements=[schedule.c.id],
+        set_={
+            **{name: insert.excluded[name] for name in rows[0] if name not in kept},
+            "version": schedule.c.version + 1,
+            "retired_at": None,
+            "fault": None,
+        },
+    )
+    connection.execute(statement, rows)
+    ids = [change.definition.id for change in changes]
+    take_back_planned(connection, ids, now)
+    _restart(connection, [change for change in changes if change.restart])
+    versions = connection.execute(select(schedule.c.id, schedule.c.version).where(schedule.c.id.in_(ids)))
+    definitions = {change.definition.id: to_data(change.definition) for change in changes}
+    connection.execute(
+        schedule_version.insert(),
+        [
+            {"schedule_id": i, "version": v, "definition": definitions[i], "actor": actor, "at": now}
+            for i, v in versions
+        ],
+    )
+
+
+def retire(database: Database, connection: Connection, ids: Sequence[str]) -> None:
+    """Stop planning the schedules `ids`; their history stays."""
+    now = database.clock_in(connection)
+    connection.execute(
+        update(schedule)
+        .where(schedule.c.id.in_(ids))
+        .values(retired_at=now, updated_at=now, next_fire_at=None)
+    )
+    take_back_planned(connection, ids, now, rewind=False)
+
+
+def take_back_planned(
+    connection: Connection, ids: Sequence[str], now: datetime, *, rewind: bool = True
+) -> None:
+    """Delete the jobs of `ids` whose fire time lies ahead of `now`: they have no disposition yet.
+
+    rewind: let planning start again at the first of them.
+    """
+    first: dict[str, datetime] = {}
+    gone = connection.execute(
+        delete(job)
+        .where(
+            job.c.schedule_id.in_(ids),
+            job.c.state == State.SCHEDULED,
+            job.c.trigger == Trigger.SCHEDULE,
+            job.c.fire_time > now,
+        )
+        .returning(job.c.schedule_id, job.c.fire_time)
+    )
+    for schedule_id, fire_time in gone:
+        first[schedule_id] = min(fire_time, first.get(schedule_id, fire_time))
+    if rewind and first:
+        connection.execute(
+            update(schedule)
+            .where(schedule.c.id == bindparam("_id"))
+            .values(next_fire_at=bindparam("_first")),
+            [{"_id": schedule_id, "_first": fire_time} for schedule_id, fire_time in first.items()],
+        )
+
+
+def _restart(connection: Connection, changes: Sequence[Change]) -> None:
+    if changes:
+        connection.execute(
+            update(schedule)
+            .where(schedule.c.id == bindparam("_id"))
+            .values(next_fire_at=bindparam("_first"), fires_left=bindparam("_left")),
+            [
+                {"_id": change.definition.id, "_first": change.first_fire_at, "_left": change.fires_left}
+                for change in changes
+            ],
+        )
+
+
+def mark_fault(database: Database, connection: Connection, schedule_id: str, fault: str) -> None:
+    """Set a schedule aside that cannot be planned; the others go on."""
+    connection.execute(
+        update(schedule)
+        .where(schedule.c.id == schedule_id)
+        .values(fault=fault, next_fire_at=None, updated_at=database.now())
+    )
+
+
+def _row(change: Change, *, source: str, shard: int, now: datetime) -> dict[str, Any]:
+    declared = change.definition
+    return {
+        "id": declared.id,
+        "name": declared.name,
+        "version": 1,
+        "source": source,
+        "shard": shard,
+        "task": declared.task,
+        "definition": to_data(declared),
+        "next_fire_at": change.first_fire_at,
+        "delay_s": change.delay_s,
+        "fires_left": change.fires_left,
+        "created_at": now,
+        "updated_at": now,
+    }

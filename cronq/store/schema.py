@@ -1,0 +1,70 @@
+"""Is the database's schema ours? Checks it, and brings it up to date."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+from cronq.errors import SchemaError, StoreUnavailable
+from cronq.store.database import Database, is_outage
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+VERSION_TABLE = "cronq_schema"
+
+
+def require_schema(database: Database) -> None:
+    """Raise `SchemaError` unless the schema is the newest, `StoreUnavailable` if nobody answers."""
+    found, wanted = found_version(database), wanted_version()
+    if found != wanted:
+        raise SchemaError(database.url, found, wanted)
+
+
+def found_version(database: Database) -> str | None:
+    """Return the version of the database's schema, or None if it has none."""
+    try:
+        with database.autocommit() as connection:
+            return _context(connection).get_current_revision()
+    except Exception as error:
+        if is_outage(error):
+            raise StoreUnavailable("the database", database.url, error) from error
+        raise
+
+
+def wanted_version() -> str:
+    """Return the version that this code works with."""
+    head = ScriptDirectory.from_config(_config()).get_current_head()
+    assert head is not None
+    return head
+
+
+def upgrade(database: Database) -> str:
+    """Apply every missing migration in one transaction, and return the version reached.
+
+    Several processes may call this at once: the others wait, and then find nothing to do.
+    """
+    try:
+        with database.begin() as connection:
+            if database.dialect == "postgresql":
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('cronq_schema'))")
+            config = _config()
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    except Exception as error:
+        if is_outage(error):
+            raise StoreUnavailable("the database", database.url, error) from error
+        raise
+    return wanted_version()
+
+
+def _context(connection: Connection) -> MigrationContext:
+    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("path_separator", "os")
+    return config

@@ -1,0 +1,205 @@
+"""The tables. `migrations/` makes them; a test holds the two together."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    text,
+)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware UTC instant, microseconds kept: `timestamptz` on PostgreSQL, ISO text on SQLite.
+
+    The text sorts and compares like the instant, so that the same SQL runs on both.
+    """
+
+    impl = DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:  # noqa: ANN401
+        """Return the column type of `dialect`."""
+        return dialect.type_descriptor(DateTime(timezone=dialect.name != "sqlite"))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Refuse naive values; SQLite stores the UTC wall clock without its offset."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"a naive datetime cannot be stored: {value!r}")
+        value = value.astimezone(UTC)
+        return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Return an aware UTC value."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+metadata = MetaData()
+
+leader = Table(
+    "cronq_leader",
+    metadata,
+    Column("shard", Integer, primary_key=True, autoincrement=False),
+    Column(
+        "term", BigInteger, nullable=False, comment="grows with every change of leader; fences its writes"
+    ),
+    Column("holder", String(64), nullable=False),
+    Column("host", String(255), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("since", UtcDateTime, nullable=False),
+)
+
+schedule = Table(
+    "cronq_schedule",
+    metadata,
+    Column("id", String(36), primary_key=True, comment="uuid5 of the name"),
+    Column("name", String(255), nullable=False, unique=True),
+    Column("version", Integer, nullable=False),
+    Column("source", String(255), nullable=False, comment="code:<app>, or api: who may change it"),
+    Column("shard", Integer, nullable=False),
+    Column("task", String(255), nullable=False),
+    Column("definition", JSON, nullable=False, comment="the Schedule value"),
+    Column(
+        "next_fire_at", UtcDateTime, comment="the first fire time without a disposition; null: none to come"
+    ),
+    Column("delay_s", Float, comment="fixed delay: seconds from the end of a job to the next fire time"),
+    Column("fires_left", Integer, comment="null: unlimited"),
+    Column("paused_at", UtcDateTime),
+    Column("pause_note", Text),
+    Column("retired_at", UtcDateTime, comment="no longer declared by its source; kept for its history"),
+    Column("fault", Text, comment="why it could not be planned; the other schedules go on"),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Index(
+        "cronq_schedule_due",
+        "shard",
+        "next_fire_at",
+        postgresql_where=text("next_fire_at IS NOT NULL AND paused_at IS NULL AND retired_at IS NULL"),
+        sqlite_where=text("next_fire_at IS NOT NULL AND paused_at IS NULL AND retired_at IS NULL"),
+    ),
+)
+
+schedule_version = Table(
+    "cronq_schedule_version",
+    metadata,
+    Column("schedule_id", String(36), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("definition", JSON, nullable=False),
+    Column("actor", String(255), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+
+deploy = Table(
+    "cronq_deploy",
+    metadata,
+    Column("source", String(255), primary_key=True),
+    Column("stamp", String(255), nullable=False, comment="the newest deploy whose schedules were taken over"),
+    Column("at", UtcDateTime, nullable=False),
+)
+
+_WAITING = text("state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL")
+_PUBLISHED = text("state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL")
+_ACTIVE = text("state IN ('PENDING', 'RUNNING', 'RETRYING')")
+_EXCLUSIVE = text("exclusive AND state = 'RUNNING'")
+
+job = Table(
+    "cronq_job",
+    metadata,
+    Column("id", String(36), primary_key=True, comment="the dedup id, and the Celery task id"),
+    Column("schedule_id", String(36)),
+    Column("schedule_name", String(255)),
+    Column("schedule_version", Integer),
+    Column("fire_time", UtcDateTime),
+    Column("item", String(255), nullable=False, server_default=""),
+    Column("trigger", String(16), nullable=False),
+    Column("task", String(255), nullable=False),
+    Column("args", JSON, nullable=False),
+    Column("kwargs", JSON, nullable=False),
+    Column("queue", String(255)),
+    Column("priority", Integer),
+    Column("tenant", String(255)),
+    Column("overlap", String(24), nullable=False),
+    Column("exclusive", Boolean, nullable=False, comment="may not run beside another job of its schedule"),
+    Column("state", String(16), nullable=False),
+    Column("reason", String(24), comment="of SKIPPED: why"),
+    Column(
+        "coalesced_into", UtcDateTime, comment="of SKIPPED by coalescing: the fire time that runs instead"
+    ),
+    Column("due_at", UtcDateTime, nullable=False, comment="fire time and jitter, or when the retry is due"),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("max_attempts", Integer, comment="null: the task's own"),
+    Column("crashes", Integer, nullable=False, server_default="0"),
+    Column("lease_token", String(36)),
+    Column("lease_until", UtcDateTime),
+    Column("worker", String(255)),
+    Column("progress", JSON),
+    Column("result", JSON),
+    Column("error", Text),
+    Column("cancel_requested_at", UtcDateTime),
+    Column("dead_at", UtcDateTime, comment="when it became a dead letter"),
+    Column("planned_at", UtcDateTime, nullable=False),
+    Column("published_at", UtcDateTime),
+    Column("publishes", Integer, nullable=False, server_default="0"),
+    Column("started_at", UtcDateTime),
+    Column("finished_at", UtcDateTime),
+    Column("updated_at", UtcDateTime, nullable=False),
+    # The guarantee that no lock can give: a fire time is planned once, whoever plans it how often.
+    UniqueConstraint("schedule_id", "fire_time", "item", name="cronq_job_one_per_fire_time"),
+    Index("cronq_job_waiting", "due_at", postgresql_where=_WAITING, sqlite_where=_WAITING),
+    Index("cronq_job_active", "schedule_id", postgresql_where=_ACTIVE, sqlite_where=_ACTIVE),
+    Index(
+        "cronq_job_published",
+        "published_at",
+        postgresql_where=_PUBLISHED,
+        sqlite_where=_PUBLISHED,
+    ),
+    Index(
+        "cronq_job_leased",
+        "lease_until",
+        postgresql_where=text("state = 'RUNNING'"),
+        sqlite_where=text("state = 'RUNNING'"),
+    ),
+    # Two jobs of one schedule that both got a message cannot both be claimed, unless overlap is allowed.
+    Index(
+        "cronq_job_one_running_per_schedule",
+        "schedule_id",
+        unique=True,
+        postgresql_where=_EXCLUSIVE,
+        sqlite_where=_EXCLUSIVE,
+    ),
+    Index("cronq_job_by_state", "state", "planned_at"),
+    Index("cronq_job_by_time", "planned_at", "id"),
+)
+
+attempt = Table(
+    "cronq_attempt",
+    metadata,
+    Column("job_id", String(36), ForeignKey("cronq_job.id", ondelete="CASCADE"), primary_key=True),
+    Column("token", String(36), primary_key=True, comment="of its lease"),
+    Column("number", Integer, nullable=False, comment="counts from 1"),
+    Column("worker", String(255)),
+    Column("started_at", UtcDateTime),
+    Column("ended_at", UtcDateTime, nullable=False),
+    Column("outcome", String(16), nullable=False),
+    Column("kind", String(32), comment="of a failure: what sort"),
+    Column("error", Text),
+)

@@ -1,0 +1,55 @@
+"""Who leads, in which term? The number that fences every write of a leader."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, select
+
+from cronq.errors import NotLeader
+from cronq.store.database import Database
+from cronq.store.tables import leader
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One beat's time as leader of one shard."""
+
+    shard: int
+    term: int
+    holder: str
+    host: str
+    pid: int
+    since: datetime
+
+
+def begin_term(database: Database, *, shard: int, holder: str, host: str, pid: int) -> Term:
+    """Start a new term. From this commit on, no write of an earlier term can succeed."""
+    row = {"holder": holder, "host": host, "pid": pid, "since": database.now()}
+    insert = database.insert(leader).values(shard=shard, term=1, **row)
+    statement = insert.on_conflict_do_update(
+        index_elements=[leader.c.shard], set_={**row, "term": leader.c.term + 1}
+    ).returning(*leader.c)
+    with database.begin() as connection:
+        return Term(**connection.execute(statement).one()._asdict())
+
+
+def read_term(database: Database, shard: int) -> Term | None:
+    """Return the newest term, or None while nobody has ever led."""
+    with database.autocommit() as connection:
+        row = connection.execute(select(leader).where(leader.c.shard == shard)).one_or_none()
+    return None if row is None else Term(**row._asdict())
+
+
+def hold_term(connection: Connection, term: Term) -> None:
+    """Raise `NotLeader` unless `term` is still the newest; until this transaction ends it stays so.
+
+    On PostgreSQL the row lock makes a new leader's `begin_term` wait for the commit; on SQLite the
+    transaction already holds the one write lock.
+    """
+    query = (
+        select(leader.c.term)
+        .where(leader.c.shard == term.shard, leader.c.term == term.term)
+        .with_for_update(read=True)
+    )
+    if connection.execute(query).one_or_none() is None:
+        raise NotLeader(term.term)

@@ -1,0 +1,1 @@
+"""What happened? Events become log lines here, and only here."""
