@@ -1,4 +1,4 @@
-"""What every kind of timing can do, and the arithmetic of instants they share: aware UTC in, aware UTC out."""
+"""What every kind of timing can do, and the arithmetic of instants they share: aware in, aware UTC out."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -62,7 +62,10 @@ def instant_from(text: object, field: str) -> datetime:
         if isinstance(error, InvalidTiming):
             raise
         raise InvalidTiming(
-            "this is no ISO 8601 instant", field=field, suggestion="write one as 2026-10-24T00:30:00Z", text=text
+            "this is no ISO 8601 instant",
+            field=field,
+            suggestion="write one as 2026-10-24T00:30:00Z",
+            text=text,
         ) from None
 
 

@@ -1,10 +1,12 @@
 """Every fire time that passed while nobody led gets exactly one decision, with bounded work.
 
-At most `limit` fire times, the newest, are decided one by one, walking back from `now`. Whatever is older is
-decided in at most two `Fold`s, each of which says for a whole stretch of time what became of its fire times. So a
-million missed fires cost as much as `limit` of them, and still "why did it not run?" has an answer for each.
+At most `limit` fire times, the newest, are decided one by one, walking back from `now`. Whatever is older
+is decided in at most two `Fold`s, each of which says for a whole stretch of time what became of its fire
+times. So a million missed fires cost as much as `limit` of them, and still "why did it not run?" has an
+answer for each.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,7 +16,7 @@ from cronq.timing.base import MICROSECOND, Timing
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of one fire time: it runs, or it does not for a reason (`into`: what it was coalesced into)."""
+    """What becomes of one fire time: it runs, or not, for a reason (`into`: what it was coalesced into)."""
 
     fire_time: datetime
     runs: bool
@@ -45,7 +47,7 @@ class CaughtUp:
         return tuple(each.fire_time for each in self.decisions if each.runs)
 
 
-def catch_up(
+def catch_up(  # noqa: PLR0917 - every argument decides, and none is optional
     timing: Timing,
     cursor: datetime,
     now: datetime,
@@ -57,9 +59,9 @@ def catch_up(
 ) -> CaughtUp:
     """Decide about every fire time f with cursor < f <= now.
 
-    Older than `window`: missed. Within it, `policy` decides: none runs, the newest runs and the others are
-    coalesced into it, or all run, of which the newest `limit` (1 or more) do and older ones are recorded as beyond
-    the limit. A fire time at most `grace` old is not late: it runs under every policy.
+    Older than `window`: missed. Within it, `policy` decides: none runs; the newest runs and the others are
+    coalesced into it; or all run, of which the newest `limit` (1 or more) do and older ones are recorded as
+    beyond the limit. A fire time at most `grace` old is not late: it runs under every policy.
     """
     listed = _newest(timing, cursor, now, limit)
     if not listed:
@@ -67,7 +69,10 @@ def catch_up(
     oldest_allowed, late = now - window, now - grace
     newest = listed[-1]
     decisions = tuple(_decide(fire, newest, policy, oldest_allowed, late) for fire in listed)
-    return CaughtUp(decisions, _folds(timing, cursor, listed[0], newest, policy, oldest_allowed))
+    first, last = timing.next(cursor), timing.previous(listed[0])
+    if first is None or last is None or first > last:
+        return CaughtUp(decisions)
+    return CaughtUp(decisions, tuple(_folds(timing, (first, last), newest, policy, oldest_allowed)))
 
 
 def _newest(timing: Timing, cursor: datetime, now: datetime, limit: int) -> list[datetime]:
@@ -94,19 +99,18 @@ def _decide(
 
 
 def _folds(
-    timing: Timing, cursor: datetime, listed: datetime, newest: datetime, policy: CatchUp, oldest_allowed: datetime
-) -> tuple[Fold, ...]:
-    """Return what became of the fire times after `cursor` that are older than `listed`."""
-    folds = []
-    first, last = timing.next(cursor), timing.previous(listed)
-    if first is None or last is None or first > last:
-        return ()
-    if first < oldest_allowed or policy is CatchUp.SKIP:
-        end = last if policy is CatchUp.SKIP else timing.previous(min(oldest_allowed, listed))
-        folds.append(Fold(first, end or last, Reason.MISSED_WINDOW))
-        first = timing.next(end or last) or listed
-    if first <= last and policy is not CatchUp.SKIP:
-        coalesced = policy is CatchUp.LATEST
-        reason = Reason.COALESCED if coalesced else Reason.LIMIT_REACHED
-        folds.append(Fold(first, last, reason, newest if coalesced else None))
-    return tuple(folds)
+    timing: Timing, older: tuple[datetime, datetime], newest: datetime, policy: CatchUp, allowed: datetime
+) -> Iterator[Fold]:
+    """Yield what became of the fire times from `older[0]` to `older[1]`, which are not decided one by one."""
+    first, last = older
+    if policy is CatchUp.SKIP or last < allowed:
+        yield Fold(first, last, Reason.MISSED_WINDOW)
+        return
+    if first < allowed:
+        missed = timing.previous(allowed) or first
+        yield Fold(first, missed, Reason.MISSED_WINDOW)
+        first = timing.next(missed) or last
+    if policy is CatchUp.LATEST:
+        yield Fold(first, last, Reason.COALESCED, newest)
+    else:
+        yield Fold(first, last, Reason.LIMIT_REACHED)

@@ -44,9 +44,9 @@ class PeriodFires:
 class Cron:
     """One or several cron expressions (their union) in one time zone. Fire times fall on whole seconds.
 
-    `day` says how day-of-month and day-of-week join: "or" is Vixie's rule, "and" asks for both. `hash_id` is the
-    schedule's id, which `H` depends on; an expression with `H` may be declared without it but not asked for times.
-    Raises InvalidTiming.
+    `day` says how day-of-month and day-of-week join: "or" is Vixie's rule, "and" asks for both. `hash_id` is
+    the schedule's id, which `H` depends on; an expression with `H` may be declared without it, but not asked
+    for times. Raises InvalidTiming.
     """
 
     expression: str | tuple[str, ...]
@@ -106,9 +106,9 @@ class Cron:
         return None if found <= -NEVER else EPOCH + timedelta(0, found)
 
     def omitted(self, start: datetime, end: datetime) -> Iterator[tuple[datetime, Reason]]:
-        """Yield the instants in (start, end] at which the policy keeps a fixed local time from running, and why.
+        """Yield the instants in (start, end] at which the policy keeps a local time from running, and why.
 
-        A repeated local time is named by its second copy, one inside a gap by the first instant after the gap.
+        A repeated local time is named by its second copy, one in a gap by the first instant after the gap.
         """
         if self.dst not in (Dst.VIXIE, Dst.SKIP):
             return
@@ -120,7 +120,12 @@ class Cron:
     def to_data(self) -> dict[str, Any]:
         """Return JSON-able data from which `timing_from` builds an equal timing."""
         expression = self.expression if isinstance(self.expression, str) else list(self.expression)
-        data: dict[str, Any] = {"kind": "cron", "expression": expression, "tz": self.tz, "dst": self.dst.value}
+        data: dict[str, Any] = {
+            "kind": "cron",
+            "expression": expression,
+            "tz": self.tz,
+            "dst": self.dst.value,
+        }
         if self.day != "or":
             data["day"] = self.day
         if self.hash_id is not None:
@@ -134,7 +139,9 @@ class Cron:
             if isinstance(each, timedelta):
                 total += timedelta(days=1) / each
             else:
-                total += each.second.mask.bit_count() * each.minute.mask.bit_count() * each.hour.mask.bit_count()
+                total += (
+                    each.second.mask.bit_count() * each.minute.mask.bit_count() * each.hour.mask.bit_count()
+                )
         return total
 
     def _require_hash(self) -> None:

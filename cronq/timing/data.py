@@ -83,7 +83,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Timing]] = {
 
 
 def with_hash_id(data: Mapping[str, Any], hash_id: str) -> dict[str, Any]:
-    """Return `data` with the schedule's id put where an `H` needs it; data without `H` stays as shared as it was."""
+    """Return `data` with the schedule's id put where an `H` needs it; data without `H` is left as it is."""
     filled = dict(data)
     for key in ("of",):
         inner = data.get(key)

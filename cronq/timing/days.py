@@ -14,7 +14,7 @@ LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 EVERY_WEEK = 0b10000001000000100000010000001
 """Multiplied with a week of seven bits, it repeats that week five times."""
 CENTURY_GAP = 41
-"""A day that comes at all comes within 40 years: 29 February on a given weekday, across a year such as 2100."""
+"""A day that comes at all comes within 40 years: 29 February on a given weekday, across 2100."""
 LAST_YEAR = 9990
 """Nothing is computed beyond this year: Python's calendar ends at 9999."""
 SATURDAY = 6
@@ -128,5 +128,5 @@ def _special_weekdays(rule: Special, first: int, length: int) -> int:
 
 @lru_cache(maxsize=2048)
 def day_rule(days: Field, months: Field, weekdays: Field, years: Field | None, both: bool) -> DayRule:
-    """Return the rule for these fields; the same one for the same fields, so that its months are computed once."""
+    """Return the rule for these fields; one for equal fields, so that months are computed once."""
     return DayRule(days, months, weekdays, years, both)

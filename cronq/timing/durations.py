@@ -1,4 +1,4 @@
-"""A length of time in words: "90s", "1h30m", "2d", "500ms" becomes a timedelta, or a refusal that says where."""
+"""A length of time in words: "90s", "1h30m", "500ms" becomes a timedelta, or a refusal that says where."""
 
 import re
 from datetime import timedelta
@@ -37,7 +37,11 @@ def duration(text: str, field: str = "period", *, offset: int = 0, whole: str | 
         number = float(part[1] + (part[2] or "")) if part[2] else int(part[1])
         if number * (unit / LONGEST) > 1:
             raise InvalidTiming(
-                "this is longer than a century", field=field, suggestion=EXAMPLE, text=source, position=offset + 1
+                "this is longer than a century",
+                field=field,
+                suggestion=EXAMPLE,
+                text=source,
+                position=offset + 1,
             )
         total += unit * number
         at = part.end()

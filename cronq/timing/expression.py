@@ -39,6 +39,7 @@ KINDS: dict[int, tuple[Kind, ...]] = {
 AT_ZERO = Field(1)
 LONGEST = 1024
 WORD = re.compile(r"\S+")
+EVERY_DAY = 0xFFFFFFFE
 LONGEST_MONTH = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 FIRST_YEAR, CYCLE_END = 2000, 2041
 """Every combination of month length and weekday that can come at all comes in these years (2000 to 2040)."""
@@ -95,12 +96,11 @@ def parse_expression(text: str, day: Literal["or", "and"], hash_id: str | None) 
             fields.append(parse_field(kind, word, hash_id if "H" in word else None))
         except FieldProblem as wrong:
             raise _wrong_field(text, len(fields), kind, wrong) from None
-    count = len(fields)
-    if count == 5:  # noqa: PLR2004 - minutes first
-        fields.insert(0, AT_ZERO)
-    year = fields.pop() if count == 7 else None  # noqa: PLR2004 - with a year
-    parsed = Expression(" ".join(words), *fields, year, day == "and")
-    if parsed.day.mask != 0xFFFFFFFE or year is not None or parsed.weekday.specials:
+    year = fields.pop() if len(kinds) == len(KINDS[7]) else None
+    second = AT_ZERO if kinds is KINDS[5] else fields.pop(0)
+    minute, hour, days, month, weekday = fields
+    parsed = Expression(" ".join(words), second, minute, hour, days, month, weekday, year, day == "and")
+    if parsed.day.mask != EVERY_DAY or year is not None or parsed.weekday.specials:
         _refuse_impossible(text, parsed)
     return parsed
 
@@ -140,7 +140,9 @@ def _unknown_macro(text: str, macro: str) -> InvalidTiming:
     if macro == "@REBOOT":
         problem = "@reboot has no meaning for a schedule that outlives every process"
         instead = "enqueue a job when your deployment starts"
-    return InvalidTiming(problem, field="expression", text=text, position=text.find("@") + 1, suggestion=instead)
+    return InvalidTiming(
+        problem, field="expression", text=text, position=text.find("@") + 1, suggestion=instead
+    )
 
 
 def _wrong_count(text: str, words: list[str]) -> InvalidTiming:
@@ -159,7 +161,11 @@ def _wrong_count(text: str, words: list[str]) -> InvalidTiming:
 def _wrong_field(text: str, index: int, kind: Kind, wrong: FieldProblem) -> InvalidTiming:
     start = [found.start() for found in WORD.finditer(text)][index]
     return InvalidTiming(
-        wrong.problem, field=kind.name, text=text, position=start + wrong.offset + 1, suggestion=wrong.suggestion
+        wrong.problem,
+        field=kind.name,
+        text=text,
+        position=start + wrong.offset + 1,
+        suggestion=wrong.suggestion,
     )
 
 
@@ -176,7 +182,9 @@ def _refuse_impossible(text: str, parsed: Expression) -> None:
             return
     elif any(rule.days(year, month) for year in range(FIRST_YEAR, CYCLE_END) for month in rule.months):
         return
-    position = [found.start() for found in WORD.finditer(text)][len(parsed.source.split()) == 5 and 2 or 3] + 1
+    with_seconds = len(parsed.source.split()) > len(KINDS[5])
+    words = [found.start() for found in WORD.finditer(text)]
+    position = words[3 if with_seconds else 2] + 1
     raise InvalidTiming(
         "this day never comes in these months and years", field=DAY.name, text=text, position=position,
         suggestion="write a day that the month has, or L for its last day",

@@ -1,30 +1,29 @@
 """One field of a cron expression becomes one set of values, or a refusal that says where and why.
 
-Grammar of a field, by item of its comma-separated list: `*`, `?` (days only), `7`, `MON`, `8-17`, `22-2` (wraps
-around), each with an optional step `/15`; `H`, `H(0-29)`, `H/15`, `H(8-17)/2`; for the day of the month `L`,
-`L-3`, `LW`, `15W`; for the day of the week `5L`, `FRI#2`. Letters may be of either case: callers pass upper case.
+Grammar of a field, by item of its comma-separated list: `*`, `?` (days only), `7`, `MON`, `8-17`, `22-2`
+(wraps around), each with an optional step `/15`; `H`, `H(0-29)`, `H/15`, `H(8-17)/2`; for the day of the
+month `L`, `L-3`, `LW`, `15W`; for the day of the week `5L`, `FRI#2`. Callers pass upper case.
 """
 
 import re
-from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import NamedTuple
 
-NO_NAMES: Mapping[str, int] = MappingProxyType({})
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
-class Kind(NamedTuple):
+@dataclass(frozen=True, eq=False, slots=True)
+class Kind:
     """What one field may hold: its name, its smallest and largest value, and names for values."""
 
     name: str
     low: int
     high: int
-    names: Mapping[str, int] = NO_NAMES
+    names: tuple[str, ...] = ()  #: of `low`, `low` + 1, …
     hash_high: int | None = None  #: the largest value that `H` picks; None: it may not be hashed
 
     @property
@@ -38,9 +37,9 @@ MINUTE = Kind("minute", 0, 59, hash_high=59)
 HOUR = Kind("hour", 0, 23, hash_high=23)
 # H stays below 29, so that a hashed day exists in every month.
 DAY = Kind("day of month", 1, 31, hash_high=28)
-MONTH = Kind("month", 1, 12, MappingProxyType({name: i + 1 for i, name in enumerate(MONTHS)}), 12)
+MONTH = Kind("month", 1, 12, MONTHS, 12)
 # Sunday is 0; 7 is understood and folded onto it.
-WEEKDAY = Kind("day of week", 0, 6, MappingProxyType({name: i for i, name in enumerate(WEEKDAYS)}), 6)
+WEEKDAY = Kind("day of week", 0, 6, WEEKDAYS, 6)
 YEAR = Kind("year", 1970, 2199)
 
 NEAREST = re.compile(r"([0-9]{1,2})W")
@@ -49,7 +48,7 @@ HASHED = re.compile(r"H(?:\(([^()]*)\))?")
 
 
 class Special(NamedTuple):
-    """A day that depends on the month: `last` (minus n), `last_workday`, `nearest` n, `last_dow`, `nth_dow`."""
+    """A day that depends on the month: `last` (minus n), `last_workday`, `nearest`, `last_dow`, `nth_dow`."""
 
     rule: str
     number: int = 0
@@ -66,8 +65,8 @@ class Field(NamedTuple):
     hashed: bool = False  #: holds an `H`
 
 
-class FieldProblem(Exception):  # noqa: N818 - internal: becomes an InvalidTiming with the whole expression's position
-    """What is wrong inside a field: the problem, the offset of the wrong part, what to write instead."""
+class FieldProblem(Exception):
+    """What is wrong inside a field, at which offset, and what to write instead; becomes an InvalidTiming."""
 
     def __init__(self, problem: str, offset: int, suggestion: str) -> None:
         self.problem, self.offset, self.suggestion = problem, offset, suggestion
@@ -101,7 +100,9 @@ def _item(kind: Kind, item: str, offset: int, hash_id: str | None) -> tuple[int,
     """Return the bits of one list item and whether it is a star, a range or a step."""
     base, slash, step_text = item.partition("/")
     if not base:
-        raise FieldProblem("a value is missing", offset, f"write a number from {kind.low} to {kind.high}, or *")
+        raise FieldProblem(
+            "a value is missing", offset, f"write a number from {kind.low} to {kind.high}, or *"
+        )
     step = _step(kind, step_text, offset + len(base) + 1) if slash else 1
     if base[0] == "H":
         return _hashed(kind, base, offset, step if slash else 0, hash_id), bool(slash)
@@ -114,7 +115,11 @@ def _item(kind: Kind, item: str, offset: int, hash_id: str | None) -> tuple[int,
     low_text, dash, high_text = base.partition("-")
     low = _value(kind, low_text, offset)
     if not dash:
-        return (_bits(kind, _fold(kind, low), kind.high, step), True) if slash else (1 << _fold(kind, low), False)
+        return (
+            (_bits(kind, _fold(kind, low), kind.high, step), True)
+            if slash
+            else (1 << _fold(kind, low), False)
+        )
     high = _value(kind, high_text, offset + len(low_text) + 1)
     return _range(kind, low, high, step, offset), low != high
 
@@ -153,7 +158,7 @@ def _value(kind: Kind, text: str, offset: int) -> int:
         if kind.low <= value <= kind.high or (kind is WEEKDAY and value == kind.size):
             return value
     elif text in kind.names:
-        return kind.names[text]
+        return kind.low + kind.names.index(text)
     elif not text:
         raise FieldProblem("a value is missing", offset, f"write a number from {kind.low} to {kind.high}")
     raise FieldProblem(*_wrong_value(kind, text, offset))
@@ -162,22 +167,29 @@ def _value(kind: Kind, text: str, offset: int) -> int:
 def _wrong_value(kind: Kind, text: str, offset: int) -> tuple[str, int, str]:
     """Return what is wrong with `text`, where, and what to write instead."""
     shown = text[:12]
-    names = f", or a name {next(iter(kind.names))} to {list(kind.names)[-1]}" if kind.names else ""
+    names = f", or a name {kind.names[0]} to {kind.names[-1]}" if kind.names else ""
     values = f"write a number from {kind.low} to {kind.high}{names}"
     if text.isdigit():
         return f"{shown} is not between {kind.low} and {kind.high}", offset, values
-    if text in ("R", "~") or "~" in text:
-        return "random times are not repeatable", offset, "write H: a fixed time drawn from the schedule's id"
-    if kind is WEEKDAY and text == "L":
-        return "L needs a day", offset, "write 5L for the last Friday, or SAT for every Saturday"
-    if kind is WEEKDAY and re.fullmatch("L[0-7]", text):
-        return "L follows the day", offset, f"write {text[1]}L"
-    if kind is DAY and "W" in text:
-        return f"{shown} names no working day", offset, "write 15W for the working day nearest the 15th, or LW"
-    similar = get_close_matches(shown, list(kind.names), 1) if kind.names else []
+    if known := _known_mistake(kind, text):
+        return known[0], offset, known[1]
+    similar = get_close_matches(shown, kind.names, 1) if kind.names else []
     if similar:
         return f"there is no {kind.name} {shown!r}", offset, f"write {similar[0]}"
     return f"{shown!r} is no {kind.name}", offset, values
+
+
+def _known_mistake(kind: Kind, text: str) -> tuple[str, str] | None:
+    """Return what is wrong and what to write, for what other crons accept."""
+    if text == "R" or "~" in text:
+        return "random times are not repeatable", "write H: a fixed time drawn from the schedule's id"
+    if kind is WEEKDAY and text == "L":
+        return "L needs a day", "write 5L for the last Friday, or SAT for every Saturday"
+    if kind is WEEKDAY and re.fullmatch("L[0-7]", text):
+        return "L follows the day", f"write {text[1]}L"
+    if kind is DAY and "W" in text:
+        return f"{text[:12]} names no working day", "write 15W for the working day nearest the 15th, or LW"
+    return None
 
 
 def _step(kind: Kind, text: str, offset: int) -> int:
@@ -200,7 +212,9 @@ def _hashed(kind: Kind, base: str, offset: int, step: int, hash_id: str | None) 
     if found is None:
         raise FieldProblem(f"{base[:12]!r} is no hashed value", offset, "write H, H/15 or H(0-29)")
     if kind.hash_high is None:
-        raise FieldProblem(f"a {kind.name} cannot be hashed", offset, "write the years, or leave the field out")
+        raise FieldProblem(
+            f"a {kind.name} cannot be hashed", offset, "write the years, or leave the field out"
+        )
     low, high = kind.low, kind.hash_high
     if found[1] is not None:
         low_text, dash, high_text = found[1].partition("-")
@@ -217,7 +231,7 @@ def _hashed(kind: Kind, base: str, offset: int, step: int, hash_id: str | None) 
 
 
 def hash_number(hash_id: str, field: str) -> int:
-    """Return 64 even, repeatable bits for one field of one schedule: each field gets its own, independent ones."""
+    """Return 64 even, repeatable bits for one field of one schedule; fields are independent of each other."""
     return int.from_bytes(blake2b(f"{field}\0{hash_id}".encode(), digest_size=8).digest(), "big")
 
 
@@ -238,7 +252,9 @@ def _special_day(item: str, offset: int) -> Special | None:
     if found := BEFORE_LAST.fullmatch(item):
         before = int(found[1])
         if not 0 < before < DAY.high:
-            raise FieldProblem(f"no month has a day {before} before its last", offset, "write L-1 to L-30, or L")
+            raise FieldProblem(
+                f"no month has a day {before} before its last", offset, "write L-1 to L-30, or L"
+            )
         return Special("last", before)
     if found := NEAREST.fullmatch(item):
         return Special("nearest", _value(DAY, found[1], offset))
@@ -251,6 +267,8 @@ def _special_weekday(kind: Kind, item: str, offset: int) -> Special:
     day, _, nth = item.partition("#")
     if nth not in ("1", "2", "3", "4", "5"):
         raise FieldProblem(
-            f"a month has no {nth[:12] or 'unnumbered'} such week", offset + len(day) + 1, "write #1 to #5, or 5L"
+            f"a month has no {nth[:12] or 'unnumbered'} such week",
+            offset + len(day) + 1,
+            "write #1 to #5, or 5L",
         )
     return Special("nth_dow", _fold(kind, _value(kind, day, offset)), int(nth))

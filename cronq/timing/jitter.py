@@ -1,4 +1,4 @@
-"""Jitter is the same for the same fire time whoever computes it, evenly spread, and never reaches the next fire."""
+"""Jitter is the same whoever computes it, evenly spread, and never reaches the next fire."""
 
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -8,16 +8,14 @@ from cronq.timing.base import EPOCH, microseconds
 BITS = 64
 
 
-def jitter(
-    schedule_id: str, fire_time: datetime, spread: timedelta, next_fire: datetime | None
-) -> timedelta:
-    """Return the delay of this fire time: at least 0, less than `spread` and less than the gap to `next_fire`."""
+def jitter(schedule_id: str, fire_time: datetime, spread: timedelta, next_fire: datetime | None) -> timedelta:
+    """Return the delay of this fire time: from 0 to below `spread` and below the gap to `next_fire`."""
     room = spread if next_fire is None else min(spread, next_fire - fire_time)
     return _share(f"jitter\0{schedule_id}\0{microseconds(fire_time - EPOCH)}", room)
 
 
 def group_offset(schedule_id: str, spread: timedelta) -> timedelta:
-    """Return one schedule's constant place within a group's `spread`: its own period is kept, nobody else moves."""
+    """Return one schedule's constant place within a group's `spread`; it keeps its period."""
     return _share(f"group\0{schedule_id}", spread)
 
 

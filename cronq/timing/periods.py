@@ -1,4 +1,4 @@
-"""Timings without a calendar: at a fixed rate, after the end of the last job, once. Exact to the microsecond."""
+"""Timings without a calendar: a fixed rate, a pause after each job, once. Exact to the microsecond."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ LAST_INSTANT = datetime(9990, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """A fixed rate: `anchor` + n x `period` for every whole n, so it never drifts, whoever leads and restarts."""
+    """A fixed rate: `anchor` + n x `period` for every whole n, so it never drifts, whoever leads."""
 
     period: timedelta
     anchor: datetime = EPOCH
@@ -47,8 +47,8 @@ class Every:
 class Delay:
     """A fixed pause: the next fire comes `period` after the end of the last job, which only the caller knows.
 
-    `start` is the first fire time. Without one the first fire is `after_end(declared)`, where `declared` is the
-    instant at which the schedule was declared.
+    `start` is the first fire time. Without one the first fire is `after_end(declared)`, where `declared` is
+    the instant at which the schedule was declared.
     """
 
     period: timedelta
@@ -131,5 +131,8 @@ def _instant(anchor: datetime, period: timedelta, count: int) -> datetime | None
 def _require_positive(period: timedelta) -> None:
     if period <= timedelta(0):
         raise InvalidTiming(
-            "a period must be more than nothing", field="period", suggestion="write 90s or more", text=str(period)
+            "a period must be more than nothing",
+            field="period",
+            suggestion="write 90s or more",
+            text=str(period),
         )

@@ -1,4 +1,4 @@
-"""The next and previous time at which a wall clock matches, in a world without zones: whole seconds, bit sets.
+"""The next and previous time at which a wall clock matches, in a world without zones: bit sets and seconds.
 
 A wall time is the number of seconds since 1970-01-01 00:00 on that clock, as if it never changed its offset.
 """

@@ -75,9 +75,7 @@ class Zone:
             while start < end:
                 real = start + offset
                 first = max(reached, real) if reached == -FAR else reached
-                stretches.append(
-                    Stretch(start, end, offset, real, first, max(first, real), min(first, real))
-                )
+                stretches.append(Stretch(start, end, offset, real, first, max(first, real), min(first, real)))
                 reached = max(reached, end + offset)
                 start, end = end, change
             offset = self.offset(change)
