@@ -19,9 +19,7 @@ class SchemaError(CronqError):
     def __init__(self, url: str, found: str | None, wanted: str) -> None:
         self.found, self.wanted = found, wanted
         state = "has no cronq schema" if found is None else f"has cronq schema {found}, not {wanted}"
-        super().__init__(
-            f"the database {url} {state}; nothing was started or changed. Run: cronq db upgrade"
-        )
+        super().__init__(f"the database {url} {state}; nothing was started or changed. Run: cronq db upgrade")
 
 
 class StoreUnavailable(CronqError):

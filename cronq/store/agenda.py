@@ -100,6 +100,37 @@ def next_planning_time(database: Database, shard: int) -> datetime | None:
     return earliest
 
 
+def set_next_by_delay(database: Database, shard: int) -> int:
+    """Give each fixed-delay schedule whose last job has ended its next fire time; return how many there were.
+
+    It is counted from that end, however late this is called.
+    """
+    ended = "(SELECT max(finished_at) FROM cronq_job WHERE cronq_job.schedule_id = cronq_schedule.id)"
+    if database.dialect == "sqlite":
+        after = f"coalesce(strftime('%Y-%m-%d %H:%M:%f000', {ended}, delay_s || ' seconds'), {database.now_sql()})"
+    else:
+        after = f"coalesce({ended} + make_interval(secs => delay_s), {database.now_sql()})"
+    going_on = (
+        select(job.c.id)
+        .where(job.c.schedule_id == schedule.c.id, job.c.state.in_([State.SCHEDULED, *ACTIVE]))
+        .exists()
+    )
+    with database.begin() as connection:
+        done = connection.execute(
+            update(schedule)
+            .where(
+                schedule.c.shard == shard,
+                schedule.c.delay_s.is_not(None),
+                schedule.c.next_fire_at.is_(None),
+                schedule.c.retired_at.is_(None),
+                schedule.c.fault.is_(None),
+                ~going_on,
+            )
+            .values(next_fire_at=literal_column(after))
+        )
+    return done.rowcount
+
+
 def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJob], now: datetime) -> None:
     """Insert planned jobs and skipped fire times; one that exists already stays as it is."""
     if not jobs:
@@ -207,6 +238,17 @@ def unclaimed_jobs(database: Database, *, after_s: float, limit: int) -> list[Du
     )
     with database.autocommit() as connection:
         return [due_job(row) for row in connection.execute(query)]
+
+
+def count_on_broker(database: Database) -> dict[tuple[str, str | None], int]:
+    """Return how many messages should be on the broker by (task, queue); queue None: routed by the task."""
+    query = (
+        select(job.c.task, job.c.queue, func.count())
+        .where(job.c.state.in_(ON_THE_BROKER), job.c.published_at.is_not(None))
+        .group_by(job.c.task, job.c.queue)
+    )
+    with database.autocommit() as connection:
+        return {(row[0], row[1]): row[2] for row in connection.execute(query)}
 
 
 def _chunks(ids: Sequence[str], size: int = 1000) -> Iterable[Sequence[str]]:

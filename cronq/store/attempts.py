@@ -2,6 +2,8 @@
 
 Every statement is guarded by the lease's token, in the statement itself: a worker that lost its lease
 changes nothing. All instants are the database's own clock.
+
+`RETURNING` gives bare columns only: SQLite 3.40 answers `RETURNING x IS NOT NULL` wrongly for a nullable x.
 """
 
 import json
@@ -9,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Row, text
 from sqlalchemy.exc import IntegrityError
 
 from cronq.job import Outcome, State
@@ -45,7 +47,6 @@ class Settlement:
     dead: bool = False
     result: Any = None
     progress: dict[str, Any] | None = None
-    delay_schedule: str | None = None  #: the fixed-delay schedule whose next fire time this end decides
 
 
 def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: float) -> Claim | None:
@@ -61,7 +62,7 @@ def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: 
             published_at = coalesce(published_at, {database.now_sql()})
         WHERE id = :id AND due_at <= {database.now_sql(str(EARLY_S))}
             AND state IN ('SCHEDULED', 'PENDING', 'RETRYING')
-        RETURNING attempts, max_attempts, crashes, cancel_requested_at IS NOT NULL
+        RETURNING attempts, max_attempts, crashes, cancel_requested_at
     """)
     values = {"id": job_id, "token": token, "worker": worker, "lease_s": lease_s}
     try:
@@ -70,7 +71,7 @@ def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: 
     except IntegrityError:
         # cronq_job_one_running_per_schedule: another job of this schedule runs, and overlap is not allowed.
         return None
-    return None if row is None else Claim(row[0], row[1], row[2], bool(row[3]))
+    return None if row is None else Claim(row[0], row[1], row[2], row[3] is not None)
 
 
 def renew(database: Database, tokens: Sequence[str], *, lease_s: float) -> dict[str, bool]:
@@ -84,11 +85,11 @@ def renew(database: Database, tokens: Sequence[str], *, lease_s: float) -> dict[
     statement = text(f"""
         UPDATE cronq_job SET lease_until = {database.now_sql(":lease_s")}
         WHERE state = 'RUNNING' AND lease_token IN ({names})
-        RETURNING lease_token, cancel_requested_at IS NOT NULL
+        RETURNING lease_token, cancel_requested_at
     """)
     with database.autocommit() as connection:
         rows = connection.execute(statement, {**values, "lease_s": lease_s})
-        return {row[0]: bool(row[1]) for row in rows}
+        return {row[0]: row[1] is not None for row in rows}
 
 
 def settle(database: Database, settlement: Settlement, *, only_expired: bool = False) -> bool:
@@ -108,8 +109,6 @@ def settle(database: Database, settlement: Settlement, *, only_expired: bool = F
             settled = connection.execute(text(_update(database, guard)), values).one_or_none() is not None
             if settled:
                 connection.execute(text(f"{_INSERT} FROM cronq_job WHERE id = :id"), values)
-        if settled and settlement.delay_schedule is not None:
-            _set_next_by_delay(database, connection, settlement.delay_schedule)
     return settled
 
 
@@ -150,16 +149,6 @@ def _update(database: Database, guard: str) -> str:
         WHERE id = :id AND lease_token = :token AND state = 'RUNNING' {guard}
         RETURNING id, started_at, updated_at
     """
-
-
-def _set_next_by_delay(database: Database, connection: Connection, schedule_id: str) -> None:
-    connection.execute(
-        text(f"""
-            UPDATE cronq_schedule SET next_fire_at = {database.now_sql("delay_s")}
-            WHERE id = :id AND delay_s IS NOT NULL AND next_fire_at IS NULL AND retired_at IS NULL
-        """),
-        {"id": schedule_id},
-    )
 
 
 def _values(settlement: Settlement) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Which jobs are there? Reads them, takes on-demand ones, and records what operators ask of them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -165,3 +165,19 @@ def _matching(query: Select[Any], wanted: JobFilter) -> Select[Any]:
             (job.c.planned_at < at) | ((job.c.planned_at == at) & (job.c.id < job_id)),
         )
     return query
+
+
+def request_cancel_of_schedules(database: Database, ids: Sequence[str]) -> None:
+    """Ask the jobs of the schedules `ids` that are going on to stop; those that have not started never will."""
+    now = database.now()
+    with database.begin() as connection:
+        connection.execute(
+            update(job)
+            .where(job.c.schedule_id.in_(ids), job.c.state.in_([State.PENDING, State.RETRYING]))
+            .values(state=State.CANCELLED, cancel_requested_at=now, finished_at=now, updated_at=now)
+        )
+        connection.execute(
+            update(job)
+            .where(job.c.schedule_id.in_(ids), job.c.state == State.RUNNING)
+            .values(cancel_requested_at=func.coalesce(job.c.cancel_requested_at, now))
+        )

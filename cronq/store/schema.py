@@ -1,5 +1,6 @@
 """Is the database's schema ours? Checks it, and brings it up to date."""
 
+import logging
 from pathlib import Path
 
 from alembic import command
@@ -13,6 +14,9 @@ from cronq.store.database import Database, is_outage
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 VERSION_TABLE = "cronq_schema"
+
+# Alembic tells at INFO what it is about to look at, on every start of every process.
+logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
 def require_schema(database: Database) -> None:

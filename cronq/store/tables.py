@@ -68,6 +68,8 @@ leader = Table(
     Column("since", UtcDateTime, nullable=False),
 )
 
+_WAITS_FOR_END = text("delay_s IS NOT NULL AND next_fire_at IS NULL AND retired_at IS NULL")
+
 schedule = Table(
     "cronq_schedule",
     metadata,
@@ -89,6 +91,12 @@ schedule = Table(
     Column("fault", Text, comment="why it could not be planned; the other schedules go on"),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
+    Index(
+        "cronq_schedule_waits_for_end",
+        "shard",
+        postgresql_where=_WAITS_FOR_END,
+        sqlite_where=_WAITS_FOR_END,
+    ),
     Index(
         "cronq_schedule_due",
         "shard",

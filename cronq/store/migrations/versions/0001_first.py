@@ -183,6 +183,14 @@ def upgrade() -> None:
         postgresql_where=sa.text("next_fire_at IS NOT NULL AND paused_at IS NULL AND retired_at IS NULL"),
         sqlite_where=sa.text("next_fire_at IS NOT NULL AND paused_at IS NULL AND retired_at IS NULL"),
     )
+    op.create_index(
+        "cronq_schedule_waits_for_end",
+        "cronq_schedule",
+        ["shard"],
+        unique=False,
+        postgresql_where=sa.text("delay_s IS NOT NULL AND next_fire_at IS NULL AND retired_at IS NULL"),
+        sqlite_where=sa.text("delay_s IS NOT NULL AND next_fire_at IS NULL AND retired_at IS NULL"),
+    )
     op.create_table(
         "cronq_schedule_version",
         sa.Column("schedule_id", sa.String(length=36), nullable=False),
@@ -211,6 +219,12 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.drop_table("cronq_attempt")
     op.drop_table("cronq_schedule_version")
+    op.drop_index(
+        "cronq_schedule_waits_for_end",
+        table_name="cronq_schedule",
+        postgresql_where=sa.text("delay_s IS NOT NULL AND next_fire_at IS NULL AND retired_at IS NULL"),
+        sqlite_where=sa.text("delay_s IS NOT NULL AND next_fire_at IS NULL AND retired_at IS NULL"),
+    )
     op.drop_index(
         "cronq_schedule_due",
         table_name="cronq_schedule",

@@ -1,0 +1,1 @@
+"""The beat process here. How a beat works: `cronq/beat`."""

@@ -1,0 +1,27 @@
+"""What runs when, here: one line each, tasks by name."""
+
+import os
+
+from cronq import cron, every
+
+TENANTS = os.environ.get("REPORT_TENANTS", "acme,globex,initech,umbrella,wonka").split(",")
+"""Whose reports are made; the tests ask for two hundred."""
+
+REPORTS_AT = os.environ.get("REPORTS_AT", "* * * * *")
+"""Every minute here, to have something to look at; `0 0 * * *` where it is meant."""
+
+SCHEDULES = {
+    **{
+        f"daily-report:{tenant}": {
+            "task": "tasks.daily_report",
+            "args": (tenant,),
+            "schedule": cron(REPORTS_AT, tenant=tenant, max_attempts=3, catch_up="latest"),
+        }
+        for tenant in TENANTS
+    },
+    "delete-old-reports": {
+        "task": "tasks.delete_old_reports",
+        "kwargs": {"older_than_s": 3600.0},
+        "schedule": every("30s", catch_up="skip"),
+    },
+}

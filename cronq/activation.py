@@ -1,0 +1,37 @@
+"""Celery imports this in every process it starts, wherever `celery-cronq` is installed.
+
+So a worker of an app that has never heard of cronq claims, leases and settles its jobs all the same. Plain
+messages are not touched.
+"""
+
+import logging
+import sys
+from typing import Any
+
+from celery import signals
+
+
+def activate() -> None:
+    """Listen for a worker that starts. Importing cronq costs nothing else."""
+    signals.celeryd_init.connect(_prepare_worker, weak=False, dispatch_uid="cronq.prepare_worker")
+    signals.after_setup_logger.connect(_format_lines, weak=False, dispatch_uid="cronq.format_lines")
+
+
+def _prepare_worker(instance: Any, **_kwargs: Any) -> None:  # noqa: ANN401
+    from cronq.app import prepare_worker  # noqa: PLC0415 - only a worker needs all of it
+    from cronq.errors import CronqError  # noqa: PLC0415
+
+    try:
+        prepare_worker(instance.app)
+    except CronqError as error:
+        sys.stderr.write(f"cronq: {error}\n")
+        raise SystemExit(1) from None
+
+
+def _format_lines(logger: logging.Logger, **_kwargs: Any) -> None:  # noqa: ANN401
+    from cronq.settings import load_settings  # noqa: PLC0415
+    from cronq.telemetry.log import JsonFormatter  # noqa: PLC0415
+
+    if load_settings().log_format == "json":
+        for handler in logger.handlers:
+            handler.setFormatter(JsonFormatter())

@@ -1,0 +1,210 @@
+"""Builds everything from the settings. The only module that does."""
+
+import os
+import secrets
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import redis
+from celery import Celery
+
+from cronq.beat.catalog import collect, take_over
+from cronq.beat.loop import BeatLoop, Upkeep
+from cronq.clock import Sighting, StoreClock
+from cronq.coordination.beats import BeatBoard
+from cronq.coordination.leadership import Leadership
+from cronq.coordination.lock import LeaderLock
+from cronq.coordination.notices import NoticeListener
+from cronq.coordination.redis_client import open_redis
+from cronq.delivery.publisher import open_publisher
+from cronq.progress.board import Board
+from cronq.settings import Settings, load_settings
+from cronq.store.agenda import set_next_by_delay
+from cronq.store.database import Database
+from cronq.store.schema import require_schema
+from cronq.store.terms import Term
+from cronq.upkeep.job_rescuer import JobRescuer
+from cronq.upkeep.publish_reconciler import PublishReconciler
+from cronq.worker.desk import StoreDesk
+from cronq.worker.task import wrap_tasks
+
+
+@dataclass
+class Cronq:
+    """The parts of one process, each built when it is first asked for. Not shared across a fork."""
+
+    app: Celery
+    settings: Settings
+
+    @cached_property
+    def database(self) -> Database:
+        """The authority."""
+        return Database(self.settings.database_url)
+
+    @cached_property
+    def redis(self) -> redis.Redis:
+        """The client for everything that may be lost."""
+        return open_redis(self.settings.redis_url)
+
+    @cached_property
+    def board(self) -> Board:
+        """Live progress."""
+        return Board(self.redis, prefix=self.settings.key_prefix, ttl_s=self.settings.progress_ttl_s)
+
+    @cached_property
+    def beats(self) -> BeatBoard:
+        """The beats that are alive."""
+        return BeatBoard(self.redis, prefix=self.settings.key_prefix)
+
+    @cached_property
+    def desk(self) -> StoreDesk:
+        """Where this process's attempts get their leases."""
+        return StoreDesk(self.database, self.redis, self.board, self.settings)
+
+    def build_beat(self) -> "Beat":
+        """Build one beat; it does nothing until `start`."""
+        require_schema(self.database)
+        return Beat(self)
+
+    def sight_clocks(self) -> Sighting:
+        """Ask both stores what time it is."""
+        return Sighting(sql=_ask(lambda: self.database.clock().timestamp()), redis=_ask(self._redis_time))
+
+    def _redis_time(self) -> float:
+        seconds, micros = self.redis.time()  # type: ignore[misc]
+        return float(seconds) + float(micros) / 1e6
+
+
+class Beat:
+    """One beat process: its loop, its leadership, its ear for notices."""
+
+    def __init__(self, cronq: Cronq) -> None:
+        settings, app = cronq.settings, cronq.app
+        self._cronq = cronq
+        self._host, self._pid = socket.gethostname(), os.getpid()
+        holder = f"{self._host}:{self._pid}:{secrets.token_hex(4)}"[-64:]
+        self._started_at = datetime.now(UTC)
+        self.clock = StoreClock()
+        publisher = open_publisher(app, flower_names=settings.flower_names)
+        lock_client = open_redis(settings.redis_url, timeout_s=max(0.2, settings.lock_s / 3))
+        self.leadership = Leadership(
+            lock=LeaderLock(
+                lock_client, prefix=settings.key_prefix, shard=0, holder=holder, lock_s=settings.lock_s
+            ),
+            # A database of its own: the main loop may hold every pooled connection while it plans.
+            database=Database(settings.database_url, pool_size=1),
+            shard=0,
+            host=self._host,
+            pid=self._pid,
+            lock_s=settings.lock_s,
+            standby_poll_s=settings.standby_poll_s,
+            on_change=lambda: self.loop.wake.set(),
+            on_beat=lambda leads: self._tell_board(holder, leads=leads),
+        )
+        self.loop = BeatLoop(
+            settings=settings,
+            database=cronq.database,
+            leadership=self.leadership,
+            publisher=publisher,
+            clock=self.clock,
+            sight=cronq.sight_clocks,
+            begin_term=self._take_over,
+            upkeep=[
+                Upkeep("job_rescuer", 0.5, JobRescuer(cronq.database, settings).run),
+                Upkeep("publish_reconciler", 5.0, PublishReconciler(cronq.database, settings, publisher).run),
+                Upkeep("delay_planner", 1.0, self._plan_delays),
+            ],
+        )
+        self._listener = NoticeListener(open_redis(settings.redis_url), settings.key_prefix, self.loop.notice)
+        self._board = BeatBoard(lock_client, prefix=settings.key_prefix)
+
+    def start(self) -> None:
+        """Begin to compete for leadership, and to listen."""
+        self._listener.start()
+        self.leadership.start()
+
+    def stop(self) -> None:
+        """Release the lock. May be called from a signal handler, in the middle of a step, and twice."""
+        self._listener.stop()
+        self.leadership.stop()
+
+    def _take_over(self, term: Term) -> None:
+        cronq = self._cronq
+        take_over(
+            cronq.database,
+            collect(cronq.app, max_payload_bytes=cronq.settings.max_payload_bytes),
+            term=term,
+            source=f"code:{cronq.app.main or 'app'}",
+            stamp=cronq.settings.deploy or self._started_at.isoformat(),
+            now=self.clock.now(),
+        )
+
+    def _plan_delays(self, term: Term) -> None:
+        if set_next_by_delay(self._cronq.database, term.shard):
+            self.loop.notice({"kind": "planned"})
+
+    def _tell_board(self, holder: str, *, leads: bool) -> None:
+        self._board.tell(
+            holder,
+            host=self._host,
+            pid=self._pid,
+            leads=leads,
+            clock_offset_s=round(self.clock.wall_offset(), 3),
+        )
+
+
+_parts: dict[tuple[int, int], Cronq] = {}
+_parts_lock = threading.Lock()
+
+
+def cronq_of(app: Celery) -> Cronq:
+    """Return this process's parts for `app`, built on the first call (and again in a forked child)."""
+    key = (os.getpid(), id(app))
+    with _parts_lock:
+        if key not in _parts:
+            _parts[key] = Cronq(app, load_settings(app.conf))
+        return _parts[key]
+
+
+def prepare_worker(app: Celery) -> None:
+    """Put cronq around the tasks of a worker that starts; raise `CronqError` if it could not do its work."""
+    parts = cronq_of(app)
+    require_schema(parts.database)
+    parts.database.dispose()  # pool children must not inherit a connection
+    wrap_tasks(app, lambda: cronq_of(app).desk)
+
+
+def configure(app: Celery) -> Celery:
+    """Set Celery up for cronq, and return `app`: the broker from `CRONQ_BROKER_URL`, JSON only, events on."""
+    settings = load_settings()
+    if settings.broker_url is not None:
+        app.conf.broker_url = settings.broker_url
+    elif not app.conf.broker_url:
+        app.conf.broker_url = settings.redis_url
+    app.conf.update(
+        accept_content=["json"],
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_heartbeat=10,
+        enable_utc=True,
+        task_serializer="json",
+        task_track_started=True,
+        worker_send_task_events=True,
+    )
+    return app
+
+
+def _ask(question: Any) -> float | None:  # noqa: ANN401
+    started = time.monotonic()
+    try:
+        answer: float = question()
+    except Exception:  # noqa: BLE001 - a store that does not answer is no witness
+        return None
+    took = time.monotonic() - started
+    # An answer that took long says little about now.
+    return answer + took / 2 if took < 1.0 else None

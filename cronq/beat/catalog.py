@@ -1,0 +1,176 @@
+"""Which schedules does this deploy declare? Collects them from code, and takes them over into SQL.
+
+A deploy changes, adds and retires its own schedules and touches nobody else's. Of two beats that run
+different deploys, the newer one's schedules stay.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from celery import Celery
+from celery.schedules import crontab
+from celery.schedules import schedule as celery_interval
+from sqlalchemy import select
+
+from cronq.declaration import When, declared, names_of
+from cronq.errors import JobRefused
+from cronq.schedule import Schedule
+from cronq.store.database import Database
+from cronq.store.jobs import check_payload
+from cronq.store.schedules import Change, owners_of, retire, source_of, write_changes
+from cronq.store.tables import deploy
+from cronq.store.terms import Term, hold_term
+from cronq.telemetry.log import get_logger
+from cronq.timing import Cron, Delay, Every, InvalidTiming, timing_from
+
+log = get_logger(__name__)
+
+
+def collect(app: Celery, *, max_payload_bytes: int) -> list[Schedule]:
+    """Return every schedule that the app's code declares. A wrong one is logged, and left out alone."""
+    found, refused = examine(app, max_payload_bytes=max_payload_bytes)
+    for name, why in refused:
+        log.error("schedule.refused", schedule=name, error=why, consequence="the other schedules go on")
+    return found
+
+
+def examine(app: Celery, *, max_payload_bytes: int) -> tuple[list[Schedule], list[tuple[str, str]]]:
+    """Return the schedules that the app's code declares, and (name, why not) of those that cannot be."""
+    decorated = [(when, task.name) for when, task in declared]
+    named = zip(names_of(decorated), decorated, strict=True)
+    candidates: list[tuple[str, Any]] = [
+        (name, {"task": task, "schedule": when}) for name, (when, task) in named
+    ]
+    found: dict[str, Schedule] = {}
+    refused: list[tuple[str, str]] = []
+    for name, entry in [*candidates, *sorted(app.conf.beat_schedule.items())]:
+        try:
+            schedule = _from_entry(app, str(name), entry)
+            check_payload(schedule.args, schedule.kwargs, max_payload_bytes)
+            found[schedule.name] = schedule
+        except (InvalidTiming, JobRefused, TypeError, ValueError, KeyError) as error:
+            refused.append((str(name), str(error)))
+    return list(found.values()), refused
+
+
+def take_over(
+    database: Database,
+    schedules: Iterable[Schedule],
+    *,
+    term: Term,
+    source: str,
+    stamp: str,
+    now: datetime,
+) -> bool:
+    """Make SQL's schedules of `source` those that were declared; False if a newer deploy has done so already."""
+    wanted = {schedule.id: schedule for schedule in schedules}
+    with database.begin() as connection:
+        hold_term(connection, term)
+        newest = connection.execute(
+            select(deploy.c.stamp).where(deploy.c.source == source)
+        ).scalar_one_or_none()
+        if newest is not None and newest > stamp:
+            log.warning(
+                "deploy.older",
+                source=source,
+                ours=stamp,
+                newest=newest,
+                consequence="the newer schedules stay",
+            )
+            return False
+        stored = source_of(connection, source)
+        foreign = {i: s for i, s in owners_of(connection, wanted).items() if s != source}
+        for schedule_id, owner in foreign.items():
+            log.error(
+                "schedule.refused",
+                schedule=wanted[schedule_id].name,
+                error=f"{owner} has a schedule of this name",
+                consequence="that one stays; rename yours",
+            )
+        changes = []
+        for schedule in wanted.values():
+            known = stored.get(schedule.id)
+            if schedule.id in foreign or (
+                known is not None
+                and known.definition == schedule
+                and known.retired_at is None
+                and known.fault is None
+            ):
+                continue
+            same_timing = (
+                known is not None
+                and known.retired_at is None
+                and known.fault is None
+                and known.definition.timing == schedule.timing
+            )
+            changes.append(_change(schedule, restart=not same_timing, now=now))
+        write_changes(database, connection, changes, source=source, actor=f"deploy {stamp}", shard=term.shard)
+        gone = [i for i, known in stored.items() if i not in wanted and known.retired_at is None]
+        retire(database, connection, gone)
+        record = database.insert(deploy).values(source=source, stamp=stamp, at=database.now())
+        connection.execute(
+            record.on_conflict_do_update(
+                index_elements=[deploy.c.source], set_={"stamp": stamp, "at": database.now()}
+            )
+        )
+    log.info(
+        "deploy.taken_over", source=source, declared=len(wanted), changed=len(changes), retired=len(gone)
+    )
+    return True
+
+
+def _change(schedule: Schedule, *, restart: bool, now: datetime) -> Change:
+    timing = timing_from(schedule.timing)
+    delay_s = timing.period.total_seconds() if isinstance(timing, Delay) else None
+    first = timing.next(now)
+    if first is None and isinstance(timing, Delay):
+        first = timing.after_end(now)
+    return Change(schedule, first_fire_at=first, restart=restart, delay_s=delay_s, fires_left=None)
+
+
+def _from_entry(app: Celery, name: str, entry: Any) -> Schedule:  # noqa: ANN401 - the user's own dict
+    options = dict(entry.get("options") or {})
+    when = _when(app, entry["schedule"])
+    given: dict[str, Any] = {}
+    if "args" in entry:
+        given["args"] = tuple(entry["args"] or ())
+    if "kwargs" in entry:
+        given["kwargs"] = dict(entry["kwargs"] or {})
+    for option in ("queue", "priority"):
+        if options.get(option) is not None:
+            given[option] = options.pop(option)
+    ignored = sorted(set(options) - {"headers", "expires"})
+    if ignored:
+        logging.getLogger(__name__).warning(
+            "schedule %s: options %s have no effect", name, ", ".join(ignored)
+        )
+    return when.schedule(name=name, task=str(entry["task"]), **given)
+
+
+def _when(app: Celery, schedule: Any) -> When:  # noqa: ANN401 - whatever beat_schedule allows
+    if isinstance(schedule, When):
+        return schedule
+    if isinstance(schedule, crontab):
+        fields = (
+            schedule._orig_minute,  # noqa: SLF001 - the text that was given; the sets lose the steps
+            schedule._orig_hour,  # noqa: SLF001
+            schedule._orig_day_of_month,  # noqa: SLF001
+            schedule._orig_month_of_year,  # noqa: SLF001
+            schedule._orig_day_of_week,  # noqa: SLF001
+        )
+        # Celery runs on days that match both day fields, where other crons take either.
+        return When(Cron(" ".join(map(_field, fields)), str(app.timezone), day="and"))
+    if isinstance(schedule, celery_interval):
+        return When(Every(schedule.run_every))
+    if isinstance(schedule, timedelta):
+        return When(Every(schedule))
+    if isinstance(schedule, int | float) and not isinstance(schedule, bool):
+        return When(Every(timedelta(seconds=schedule)))
+    raise TypeError(f"{type(schedule).__name__} is not a kind of schedule that cronq knows")
+
+
+def _field(given: Any) -> str:  # noqa: ANN401 - crontab takes a number, a text or an iterable
+    if isinstance(given, str):
+        return given.replace(" ", "")
+    return str(given) if isinstance(given, int) else ",".join(map(str, sorted(given)))

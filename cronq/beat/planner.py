@@ -1,0 +1,144 @@
+"""Which jobs follow from a schedule that is due? Pure: a stored schedule and two instants in, rows out."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from cronq.job import State, Trigger, scheduled_job_id
+from cronq.schedule import CatchUp, Overlap, Reason
+from cronq.store.agenda import DueJob
+from cronq.store.schedules import StoredSchedule
+from cronq.timing import CaughtUp, Decision, Delay, Timing, catch_up, jitter, timing_from
+from cronq.timing.base import MICROSECOND
+
+LATE_AFTER: Final = timedelta(seconds=10)
+"""How late a fire time may be planned before the catch-up policy decides about it: a change of leader is not an outage."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What one schedule contributes to one planning transaction."""
+
+    jobs: list[DueJob] = field(default_factory=list)
+    next_fire_at: datetime | None = None
+    fires_left: int | None = None
+
+
+def plan(
+    stored: StoredSchedule, *, now: datetime, until: datetime, limit: int, spread: "CatchUpSpread"
+) -> Plan:
+    """Decide about every fire time of `stored` from its cursor up to `until`.
+
+    until: a little ahead of `now`. limit: how many missed fire times are decided one by one.
+    """
+    timing = timing_from(stored.definition.timing)
+    result = Plan(fires_left=stored.fires_left)
+    fire = stored.next_fire_at
+    if fire is not None and fire < now - LATE_AFTER:
+        fire = _catch_up(result, stored, timing, fire, now=now, limit=limit, spread=spread)
+    while fire is not None and fire <= until and result.fires_left != 0:
+        following = timing.next(fire)
+        late_by = jitter(stored.id, fire, stored.definition.jitter, following)
+        _add(result, _job(stored, fire, due_at=fire + late_by))
+        fire = following
+    result.next_fire_at = None if result.fires_left == 0 else fire
+    return result
+
+
+class CatchUpSpread:
+    """Gives caught-up jobs due times at most `per_second` apart, so that they do not come all at once."""
+
+    def __init__(self, per_second: float) -> None:
+        self._gap = timedelta(seconds=1 / per_second)
+        self._last: datetime | None = None
+
+    def next_due(self, now: datetime) -> datetime:
+        """Return the next free due time from `now` on."""
+        self._last = now if self._last is None else max(now, self._last + self._gap)
+        return self._last
+
+
+def _catch_up(
+    result: Plan,
+    stored: StoredSchedule,
+    timing: Timing,
+    first: datetime,
+    *,
+    now: datetime,
+    limit: int,
+    spread: CatchUpSpread,
+) -> datetime | None:
+    declared = stored.definition
+    if isinstance(timing, Delay):
+        # One fire time at a time, and it has no successor until it has run: it is late, never missed.
+        _add(result, _job(stored, first, due_at=now, trigger=Trigger.CATCH_UP))
+        return None
+    caught = catch_up(
+        timing,
+        first - MICROSECOND,
+        now,
+        declared.catch_up,
+        declared.catch_up_window,
+        limit,
+        grace=LATE_AFTER,
+    )
+    for decision in _dispositions(caught):
+        if result.fires_left == 0:
+            break
+        if decision.runs:
+            late = decision.fire_time < now - LATE_AFTER
+            trigger = Trigger.CATCH_UP if late else Trigger.SCHEDULE
+            due_at = spread.next_due(now) if late else decision.fire_time
+            _add(result, _job(stored, decision.fire_time, due_at=due_at, trigger=trigger))
+        else:
+            result.jobs.append(_skipped(stored, decision))
+    return timing.next(now)
+
+
+def _dispositions(caught: CaughtUp) -> list[Decision]:
+    # A fold stands for a whole stretch of old fire times; its row is kept at the stretch's last one.
+    folds = [Decision(fold.last, runs=False, reason=fold.reason, into=fold.into) for fold in caught.folds]
+    return [*folds, *caught.decisions]
+
+
+def _add(result: Plan, job: DueJob) -> None:
+    result.jobs.append(job)
+    if result.fires_left is not None:
+        result.fires_left -= 1
+
+
+def _skipped(stored: StoredSchedule, decision: Decision) -> DueJob:
+    job = _job(stored, decision.fire_time, due_at=decision.fire_time, trigger=Trigger.CATCH_UP)
+    job.state, job.reason, job.coalesced_into = State.SKIPPED, decision.reason, decision.into
+    assert isinstance(decision.reason, Reason)
+    return job
+
+
+def _job(
+    stored: StoredSchedule, fire_time: datetime, *, due_at: datetime, trigger: Trigger = Trigger.SCHEDULE
+) -> DueJob:
+    declared = stored.definition
+    overlap = declared.overlap
+    if trigger is Trigger.CATCH_UP and declared.catch_up is CatchUp.ALL and overlap is Overlap.SKIP:
+        # "All of them run" would mean nothing if the first one made the others skip.
+        overlap = Overlap.QUEUE
+    if declared.timing.get("kind") == "delay":
+        # It never overlaps itself; and the leader has to hear of its end.
+        overlap = Overlap.QUEUE_ONE
+    return DueJob(
+        id=scheduled_job_id(stored.id, fire_time),
+        schedule_id=stored.id,
+        schedule_name=declared.name,
+        schedule_version=stored.version,
+        fire_time=fire_time,
+        trigger=trigger,
+        task=declared.task,
+        args=list(declared.args),
+        kwargs=declared.kwargs,
+        queue=declared.queue,
+        priority=declared.priority,
+        tenant=declared.tenant,
+        overlap=overlap,
+        max_attempts=declared.max_attempts,
+        due_at=due_at,
+    )

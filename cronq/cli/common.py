@@ -1,0 +1,109 @@
+"""What the commands share: the app they speak for, and how they print."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from celery import Celery
+from celery.bin.celery import find_app
+from rich.console import Console
+from rich.table import Table
+
+from cronq.app import Cronq, cronq_of
+from cronq.store.schema import require_schema
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+def parts_of(context: click.Context, *, schema: bool = True) -> Cronq:
+    """Return the parts to work with: the app of `celery -A app cronq …`, or just the settings."""
+    given = getattr(context.find_root().obj, "app", None)
+    parts = cronq_of(given if isinstance(given, Celery) else _settings_app())
+    if schema:
+        require_schema(parts.database)
+    return parts
+
+
+def load_app(name: str) -> Celery:
+    """Return the Celery app called `name`, as `celery -A name` finds it."""
+    try:
+        app: Celery = find_app(name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise click.ClickException(f"there is no Celery app {name!r} here: {error}") from error
+    return app
+
+
+_app: list[Celery] = []
+
+
+def _settings_app() -> Celery:
+    if not _app:
+        from cronq.app import configure  # noqa: PLC0415 - only needed without an app
+
+        _app.append(configure(Celery("cronq", set_as_current=False)))
+    return _app[0]
+
+
+def print_json(value: Any) -> None:  # noqa: ANN401
+    """Print `value`; instants as RFC 3339 in UTC."""
+    click.echo(json.dumps(value, default=_plain, indent=2))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table as wide as the terminal, or as its content where there is none."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    table = Table(*columns, title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    for row in rows:
+        table.add_row(*("" if cell is None else str(cell) for cell in row))
+    console.print(table)
+
+
+def job_fields(row: Mapping[str, Any], live: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return a job as the command line and the API show it."""
+    progress = dict(row["progress"] or {})
+    if row["state"] == "RUNNING" and live:
+        progress.update(live)
+    return {
+        "id": row["id"],
+        "type": row["task"],
+        "status": row["state"],
+        "progress": progress.get("progress", 0),
+        "created_at": row["planned_at"],
+        "due_at": row["due_at"],
+        "published_at": row["published_at"],
+        "started_at": row["started_at"],
+        "updated_at": row["updated_at"],
+        "finished_at": row["finished_at"],
+        "metadata": {name: progress.get(name) for name in ("current_step", "steps_completed", "steps_total")},
+        "attempts": row["attempts"],
+        "max_attempts": row["max_attempts"],
+        "error": row["error"],
+        "result": row["result"],
+        "schedule": row["schedule_name"],
+        "fire_time": row["fire_time"],
+        "trigger": row["trigger"],
+        "reason": row["reason"],
+        "coalesced_into": row["coalesced_into"],
+        "tenant": row["tenant"],
+        "queue": row["queue"],
+        "priority": row["priority"],
+        "worker": row["worker"],
+        "args": row["args"],
+        "kwargs": row["kwargs"],
+        "cancel_requested_at": row["cancel_requested_at"],
+    }
+
+
+def short_time(moment: datetime | None) -> str:
+    """Return `moment` as it stands in a table."""
+    return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    raise TypeError(f"{type(value).__name__} is not JSON")

@@ -1,0 +1,62 @@
+"""`cronq enqueue`: one job, now or later."""
+
+import json
+from typing import Any
+
+import click
+
+from cronq.cli.common import json_option, parts_of, print_json
+from cronq.demand import submit
+from cronq.timing import duration
+
+
+@click.command("enqueue")
+@click.argument("task")
+@click.option("--args", "args_json", default="[]", help="Positional arguments, as a JSON list.")
+@click.option("--kwargs", "kwargs_json", default="{}", help="Keyword arguments, as a JSON object.")
+@click.option("--in", "run_in", help="Run after this time, e.g. 30m.")
+@click.option("--queue", help="The queue; by default the task's own.")
+@click.option("--priority", type=click.IntRange(0, 9), help="Higher is sooner.")
+@click.option("--max-attempts", type=click.IntRange(1), help="Try a failing job this often.")
+@click.option("--dedup-key", help="A second request with this key is the same job.")
+@json_option
+@click.pass_context
+def enqueue_command(
+    context: click.Context,
+    *,
+    task: str,
+    args_json: str,
+    kwargs_json: str,
+    run_in: str | None,
+    queue: str | None,
+    priority: int | None,
+    max_attempts: int | None,
+    dedup_key: str | None,
+    as_json: bool,
+) -> None:
+    """Ask for one job of TASK (its registered name) and print its id."""
+    job_id, new = submit(
+        parts_of(context),
+        task,
+        _parsed("--args", args_json, list),
+        _parsed("--kwargs", kwargs_json, dict),
+        run_in_s=0.0 if run_in is None else duration(run_in).total_seconds(),
+        queue=queue,
+        priority=priority,
+        max_attempts=max_attempts,
+        dedup_key=dedup_key,
+    )
+    if as_json:
+        print_json({"id": job_id, "new": new})
+    else:
+        click.echo(job_id)
+
+
+def _parsed(option: str, text: str, kind: type) -> Any:  # noqa: ANN401
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is not JSON ({error})", param_hint=option) from error
+    if not isinstance(value, kind):
+        raise click.BadParameter(f"{text!r} is not a JSON {kind.__name__}", param_hint=option)
+    return value

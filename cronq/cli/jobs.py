@@ -1,0 +1,200 @@
+"""`cronq jobs`: what ran, what runs, what will run, and what did not."""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from cronq.app import Cronq
+from cronq.cli.common import job_fields, json_option, parts_of, print_json, print_table, short_time
+from cronq.coordination.redis_client import RedisError
+from cronq.job import ENDS, State
+from cronq.store import jobs as store
+from cronq.store.jobs import JobFilter
+from cronq.timing import duration
+
+
+@click.group()
+def jobs() -> None:
+    """List, show, watch, cancel and retry jobs."""
+
+
+@jobs.command("list")
+@click.option(
+    "--state", type=click.Choice([s.value for s in State], case_sensitive=False), help="Only in this state."
+)
+@click.option("--schedule", help="Only of this schedule.")
+@click.option("--task", help="Only of this task.")
+@click.option("--tenant", help="Only of this tenant.")
+@click.option("--since", help="Only planned within this time, e.g. 2h.")
+@click.option("-n", "--limit", default=50, show_default=True, type=click.IntRange(1, 100_000))
+@json_option
+@click.pass_context
+def list_command(
+    context: click.Context,
+    *,
+    state: str | None,
+    schedule: str | None,
+    task: str | None,
+    tenant: str | None,
+    since: str | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List jobs, the newest first."""
+    parts = parts_of(context)
+    wanted = JobFilter(
+        state=None if state is None else State(state.upper()),
+        schedule=schedule,
+        task=task,
+        tenant=tenant,
+        since=None if since is None else datetime.now(UTC) - duration(since),
+    )
+    rows = store.list_jobs(parts.database, wanted, limit=limit)
+    live = _live(parts, [row["id"] for row in rows if row["state"] == State.RUNNING])
+    items = [job_fields(row, live.get(row["id"])) for row in rows]
+    if as_json:
+        print_json({"items": items})
+        return
+    print_table(
+        "",
+        [
+            "ID",
+            "SCHEDULE OR TASK",
+            "TENANT",
+            "FIRE TIME",
+            "STATE",
+            "DONE",
+            "ATTEMPTS",
+            "STARTED",
+            "REASON OR ERROR",
+        ],
+        [
+            (
+                item["id"],
+                item["schedule"] or item["type"],
+                item["tenant"],
+                short_time(item["fire_time"]),
+                item["status"],
+                f"{item['progress']} %",
+                item["attempts"],
+                short_time(item["started_at"]),
+                item["reason"] or _last_line(item["error"]),
+            )
+            for item in items
+        ],
+    )
+
+
+@jobs.command()
+@click.argument("job_id")
+@json_option
+@click.pass_context
+def show(context: click.Context, *, job_id: str, as_json: bool) -> None:
+    """Show one job with its attempts and its log."""
+    parts = parts_of(context)
+    row = store.get_job(parts.database, job_id)
+    item = job_fields(row, _live(parts, [job_id]).get(job_id))
+    item["attempt_list"] = [dict(attempt) for attempt in store.attempts_of(parts.database, job_id)]
+    item["log"] = _log(parts, job_id)
+    if as_json:
+        print_json(item)
+        return
+    for name, value in item.items():
+        if name not in ("attempt_list", "log") and value not in (None, "", {}, []):
+            click.echo(f"{name:20} {short_time(value) if isinstance(value, datetime) else value}")
+    print_table(
+        "attempts",
+        ["NUMBER", "WORKER", "STARTED", "ENDED", "OUTCOME", "KIND"],
+        [
+            (
+                a["number"],
+                a["worker"],
+                short_time(a["started_at"]),
+                short_time(a["ended_at"]),
+                a["outcome"],
+                a["kind"],
+            )
+            for a in item["attempt_list"]
+        ],
+    )
+    for line in item["log"]:
+        click.echo(line)
+
+
+@jobs.command()
+@click.argument("job_id")
+@click.option("--for", "longest", default="1h", show_default=True, help="Stop watching after this time.")
+@click.pass_context
+def watch(context: click.Context, *, job_id: str, longest: str) -> None:
+    """Follow one job to its end. Exit code 0 if it completed, 1 otherwise."""
+    parts = parts_of(context)
+    until = time.monotonic() + duration(longest).total_seconds()
+    with Live(console=Console(), refresh_per_second=4) as live:
+        while True:
+            row = store.get_job(parts.database, job_id)
+            item = job_fields(row, _live(parts, [job_id]).get(job_id))
+            live.update(_line(item))
+            if State(item["status"]) in ENDS or time.monotonic() > until:
+                break
+            time.sleep(0.25)
+    context.exit(0 if item["status"] == State.COMPLETED else 1)
+
+
+@jobs.command()
+@click.argument("job_id")
+@click.pass_context
+def cancel(context: click.Context, *, job_id: str) -> None:
+    """Stop a job: one that waits never starts; one that runs learns it at its next progress report."""
+    parts = parts_of(context)
+    state = store.request_cancel(parts.database, job_id)
+    if state is State.RUNNING:
+        click.echo(f"{job_id} is running; it was asked to stop")
+    elif state is State.CANCELLED:
+        click.echo(f"{job_id} is cancelled")
+    else:
+        raise click.ClickException(f"{job_id} is over already: {state}")
+
+
+@jobs.command()
+@click.argument("job_id")
+@click.pass_context
+def retry(context: click.Context, *, job_id: str) -> None:
+    """Send a failed or timed-out job back: the same id, its history kept."""
+    parts = parts_of(context)
+    store.retry_dead(parts.database, job_id)
+    from cronq.coordination.notices import send_notice  # noqa: PLC0415 - only here
+
+    send_notice(parts.redis, parts.settings.key_prefix, "job", job_id=job_id)
+    click.echo(f"{job_id} is due again")
+
+
+def _live(parts: Cronq, ids: list[str]) -> dict[str, dict[str, Any]]:
+    try:
+        return parts.board.read(ids)
+    except RedisError:
+        return {}  # live progress is a luxury; SQL has the state
+
+
+def _log(parts: Cronq, job_id: str) -> list[str]:
+    try:
+        return parts.board.read_log(job_id)
+    except RedisError:
+        return []
+
+
+def _line(item: dict[str, Any]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    step = item["metadata"]["current_step"] or ""
+    bar = ProgressBar(total=100, completed=item["progress"], width=40)
+    table.add_row(item["schedule"] or item["type"], item["status"], bar, f"{item['progress']} %", step)
+    return table
+
+
+def _last_line(error: str | None) -> str:
+    return error.strip().rsplit("\n", 1)[-1][:80] if error else ""

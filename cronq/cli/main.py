@@ -1,0 +1,65 @@
+"""`cronq …`, and the same as `celery -A app cronq …`."""
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from cronq.activation import activate
+from cronq.errors import CronqError
+
+activate()
+
+COMMANDS = {
+    "api": "cronq.cli.api:api",
+    "check": "cronq.cli.check:check",
+    "db": "cronq.cli.db:db",
+    "enqueue": "cronq.cli.enqueue:enqueue_command",
+    "explain": "cronq.cli.explain:explain",
+    "heatmap": "cronq.cli.heatmap:heatmap",
+    "jobs": "cronq.cli.jobs:jobs",
+    "leader": "cronq.cli.leader:leader",
+    "next": "cronq.cli.next:next_command",
+    "schedules": "cronq.cli.schedules:schedules",
+    "up": "cronq.cli.up:up",
+}
+"""Each command's module is imported when it is used: Celery imports this file in every worker."""
+
+
+class LazyGroup(click.Group):
+    """Finds its commands in `COMMANDS`; says what went wrong in one sentence."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        del ctx
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401
+        """Run the command; a `CronqError` is a message and exit code 1, not a traceback."""
+        try:
+            return super().invoke(ctx)
+        except CronqError as error:
+            click.echo(f"cronq: {error}", err=True)
+            ctx.exit(1)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="celery-cronq", prog_name="cronq")
+def cronq() -> None:
+    """Distributed cron for Celery."""
+
+
+def main() -> None:
+    """Run the command line."""
+    sys.path.insert(0, "")  # as `celery -A` does: the app is looked for where the user stands
+    cronq(prog_name="cronq")

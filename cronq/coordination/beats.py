@@ -1,0 +1,32 @@
+"""Which beats are alive, who leads, and how far are their wall clocks off?"""
+
+import contextlib
+import json
+from typing import Any
+
+import redis
+
+from cronq.coordination.redis_client import RedisError
+
+SILENT_AFTER_S = 10
+
+
+class BeatBoard:
+    """Each beat writes down that it is there; the note vanishes when it stops doing so."""
+
+    def __init__(self, client: redis.Redis, *, prefix: str) -> None:
+        self._client, self._prefix = client, f"{prefix}beat:"
+
+    def tell(self, holder: str, **facts: Any) -> None:  # noqa: ANN401
+        """Note that the beat `holder` is alive. Without Redis nothing is noted."""
+        with contextlib.suppress(RedisError):
+            self._client.set(
+                self._prefix + holder, json.dumps({"holder": holder, **facts}), ex=SILENT_AFTER_S
+            )
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return the beats that are alive, the leader first."""
+        keys = list(self._client.scan_iter(self._prefix + "*", count=100))
+        values = self._client.mget(keys) if keys else []
+        beats = [json.loads(value) for value in values if value is not None]  # type: ignore[union-attr]
+        return sorted(beats, key=lambda beat: (not beat["leads"], beat["holder"]))

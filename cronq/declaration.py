@@ -1,0 +1,145 @@
+"""How a user says when a task is due: `cron`, `every`, `delay`, `at`, `rrule`.
+
+Each returns a `When`. It decorates a task, or stands as `"schedule"` in Celery's `beat_schedule`, where it
+also works under Celery's own beat.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, TypeVar
+
+from celery.schedules import BaseSchedule, schedstate
+
+from cronq.schedule import CatchUp, Dst, Overlap, Schedule, schedule_id
+from cronq.timing import At, Cron, Delay, Every, Timing, duration, timing_from, with_hash_id
+
+T = TypeVar("T")
+Duration = str | int | float | timedelta
+"""A length of time: `"90s"`, `"5m"`, `"1h30m"`, a number of seconds, or a timedelta."""
+
+
+class When(BaseSchedule):  # type: ignore[misc]
+    """A timing with its policies; call it with a task to schedule that task."""
+
+    def __init__(self, timing: Timing, *, name: str | None = None, **policy: Any) -> None:  # noqa: ANN401
+        super().__init__()
+        self.timing = timing
+        self.name = name
+        self.policy = policy
+
+    def __call__(self, task: T) -> T:
+        """Schedule `task` (a Celery task, `shared_task` included) and return it unchanged."""
+        declared.append((self, task))
+        return task
+
+    def schedule(self, *, name: str, task: str, **given: Any) -> Schedule:  # noqa: ANN401
+        """Return the value for a schedule called `name` of the task that is registered as `task`."""
+        timing = with_hash_id(self.timing.to_data(), schedule_id(name))
+        return Schedule(name=name, task=task, timing=timing, **{**self.policy, **given})
+
+    def is_due(self, last_run_at: datetime) -> schedstate:
+        """Answer Celery's own beat, which keeps the time itself."""
+        now = datetime.now(UTC)
+        due = self.timing.next(last_run_at)
+        following = self.timing.next(now)
+        wait = 3600.0 if following is None else (following - now).total_seconds()
+        return schedstate(is_due=due is not None and due <= now, next=wait)
+
+    def remaining_estimate(self, last_run_at: datetime) -> timedelta:
+        """Answer Celery's own beat."""
+        due = self.timing.next(last_run_at)
+        return timedelta.max if due is None else due - datetime.now(UTC)
+
+    def __repr__(self) -> str:
+        return f"<{self.timing!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, When) and (self.timing, self.policy) == (other.timing, other.policy)
+
+    def __hash__(self) -> int:
+        return hash(self.timing)
+
+
+declared: list[tuple[When, Any]] = []
+"""What decorators declared in this process: (when, task)."""
+
+
+def cron(
+    *expressions: str,
+    tz: str = "UTC",
+    dst: Dst | str = Dst.VIXIE,
+    day: Literal["or", "and"] = "or",
+    name: str | None = None,
+    **policy: Any,  # noqa: ANN401
+) -> When:
+    """Say when by one or more cron expressions, read in the time zone `tz`.
+
+    policy: any of `args`, `kwargs`, `queue`, `priority`, `overlap`, `catch_up`, `catch_up_window`, `jitter`,
+    `max_attempts`, `buffer`, `tenant`; see docs/schedules.md.
+    """
+    expression = expressions[0] if len(expressions) == 1 else expressions
+    return When(Cron(expression, tz, Dst(dst), day), name=name, **_policy(policy))
+
+
+def every(period: Duration, *, name: str | None = None, **policy: Any) -> When:  # noqa: ANN401
+    """Say: at a fixed rate, counted from 1970-01-01, so that it never drifts and survives restarts."""
+    return When(Every(_duration(period)), name=name, **_policy(policy))
+
+
+def delay(period: Duration, *, name: str | None = None, **policy: Any) -> When:  # noqa: ANN401
+    """Say: `period` after the end of the last job."""
+    return When(Delay(_duration(period)), name=name, **_policy(policy))
+
+
+def at(instant: datetime | str, *, name: str | None = None, **policy: Any) -> When:  # noqa: ANN401
+    """Say: once, at `instant` (with an offset)."""
+    moment = datetime.fromisoformat(instant) if isinstance(instant, str) else instant
+    return When(At(moment), name=name, **_policy(policy))
+
+
+def rrule(text: str, *, tz: str = "UTC", name: str | None = None, **policy: Any) -> When:  # noqa: ANN401
+    """Say it as an RFC 5545 recurrence rule."""
+    return When(timing_from({"kind": "rrule", "text": text, "tz": tz}), name=name, **_policy(policy))
+
+
+_CONVERT: Mapping[str, Callable[[Any], Any]] = {
+    "args": tuple,
+    "kwargs": dict,
+    "queue": str,
+    "priority": int,
+    "overlap": Overlap,
+    "buffer": int,
+    "catch_up": CatchUp,
+    "catch_up_window": lambda value: _duration(value),
+    "jitter": lambda value: _duration(value),
+    "max_attempts": int,
+    "tenant": str,
+}
+
+
+def _policy(given: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = sorted(set(given) - set(_CONVERT))
+    if unknown:
+        raise TypeError(f"there is no schedule policy {unknown[0]!r}; there are {', '.join(_CONVERT)}")
+    return {name: _CONVERT[name](value) for name, value in given.items()}
+
+
+def _duration(value: Duration) -> timedelta:
+    if isinstance(value, str):
+        return duration(value)
+    return value if isinstance(value, timedelta) else timedelta(seconds=value)
+
+
+def names_of(pairs: Sequence[tuple[When, str]]) -> list[str]:
+    """Return a unique name for each (when, task name): its own, or the task's, numbered if that is taken."""
+    taken: set[str] = set()
+    names = []
+    for when, task in pairs:
+        base = when.name or task
+        name, number = base, 1
+        while name in taken:
+            number += 1
+            name = f"{base}#{number}"
+        taken.add(name)
+        names.append(name)
+    return names

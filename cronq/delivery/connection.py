@@ -1,0 +1,91 @@
+"""One connection to the broker for publishing, opened when needed and dropped when it fails."""
+
+from typing import Any, Literal
+
+from celery import Celery
+from kombu import Queue
+
+from cronq.delivery.message import MessageBuilder, announce
+from cronq.store.agenda import DueJob
+
+CONNECT_TIMEOUT_S = 3.0
+ANSWER_TIMEOUT_S = 5.0
+
+
+class BrokerConnection:
+    """What both publishers share: the connection, declared queues, and the events that others listen to."""
+
+    def __init__(self, app: Celery, *, flower_names: Literal["schedule", "task"]) -> None:
+        self._app = app
+        self._builder = MessageBuilder(app, flower_names=flower_names)
+        self._connection: Any = None
+        self._channel: Any = None
+        self._declared: set[str] = set()
+
+    def channel(self) -> Any:  # noqa: ANN401 - kombu has no types
+        """Return the open channel; raises whatever the transport raises when the broker is away."""
+        if self._channel is None:
+            connection = self._app.connection_for_write(
+                connect_timeout=CONNECT_TIMEOUT_S,
+                transport_options={
+                    # kombu's default waits for ever in a half-open socket.
+                    "socket_timeout": ANSWER_TIMEOUT_S,
+                    "socket_connect_timeout": CONNECT_TIMEOUT_S,
+                    **self._app.conf.broker_transport_options,
+                },
+            )
+            connection.ensure_connection(max_retries=1, timeout=CONNECT_TIMEOUT_S)
+            self._connection, self._channel = connection, connection.channel()
+            self._declared.clear()
+            self.on_open()
+        return self._channel
+
+    def on_open(self) -> None:
+        """Prepare a new channel."""
+
+    def declare(self, queue: Queue) -> None:
+        """Declare `queue` once a connection, as workers do."""
+        if queue.name not in self._declared:
+            queue.bind(self.channel()).declare()
+            self._declared.add(queue.name)
+
+    @property
+    def outages(self) -> tuple[type[BaseException], ...]:
+        """What a broker that is away raises."""
+        connection = self._app.connection_for_write()
+        return (*connection.recoverable_connection_errors, *connection.recoverable_channel_errors, OSError)
+
+    def queue_of(self, task: str, queue: str | None) -> str:
+        """Return the name of the queue that a job of `task` goes to."""
+        return str(self._builder.route(task, queue)[0].name)
+
+    def depth(self, queue: str) -> int:
+        """Return how many messages wait in `queue`."""
+        declared = self._app.amqp.queues[queue].bind(self.channel()).queue_declare()
+        return int(declared.message_count)
+
+    def close(self) -> None:
+        """Drop the connection; the next call opens a new one."""
+        connection, self._connection, self._channel = self._connection, None, None
+        self._declared.clear()
+        if connection is not None:
+            connection.collapse()
+
+    def tell(self, sent: list[DueJob]) -> None:
+        """Let Celery's listeners know what was published; nobody listening, nothing paid."""
+        for due in sent:
+            announce(due.message)
+        events = [due.message for due in sent if due.message.sent_event is not None]
+        if events:
+            with self._app.events.Dispatcher(
+                self._connection, buffer_group={"task"}, buffer_limit=500
+            ) as dispatcher:
+                for message in events:
+                    dispatcher.send(
+                        "task-sent",
+                        **message.sent_event,
+                        queue=message.queue.name,
+                        exchange=message.exchange,
+                        routing_key=message.routing_key,
+                    )
+                dispatcher.flush()

@@ -1,0 +1,142 @@
+"""The message: a Celery task message (protocol 2) whose id is the job's id."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from celery import Celery, signals
+from kombu import Queue
+from kombu.serialization import dumps
+
+from cronq.schedule import Overlap
+from cronq.store.agenda import DueJob
+
+HEADER: Final = "cronq"
+VERSION: Final = 1
+
+
+@dataclass(slots=True)
+class Message:
+    """One message, ready to be put on a broker."""
+
+    job_id: str
+    task: str
+    body: Any  #: what Celery's signals show: (args, kwargs, embed)
+    payload: str  #: the body as JSON
+    headers: dict[str, Any]
+    properties: dict[str, Any]
+    exchange: str
+    routing_key: str
+    queue: Queue
+    sent_event: dict[str, Any] | None
+
+
+class MessageBuilder:
+    """Builds messages the way `app.send_task` would, without sending them."""
+
+    def __init__(self, app: Celery, *, flower_names: Literal["schedule", "task"]) -> None:
+        self._app = app
+        self._flower_names = flower_names
+        self._routes: dict[tuple[str, str | None], tuple[Queue, str, str]] = {}
+
+    def build(self, due: DueJob) -> Message:
+        """Return the message of `due`. Listeners of `before_task_publish` may add headers to it."""
+        queue, exchange, routing_key = self.route(due.task, due.queue)
+        shadow = due.schedule_name if self._flower_names == "schedule" else None
+        fire_time = None if due.fire_time is None else iso(due.fire_time)
+        message = self._app.amqp.create_task_message(
+            due.id,
+            due.task,
+            tuple(due.args),
+            due.kwargs,
+            shadow=shadow,
+            argsrepr=_shown_args(due, fire_time),
+            kwargsrepr=_shown_kwargs(due),
+            create_sent_event=bool(self._app.conf.task_send_sent_event),
+        )
+        message.headers[HEADER] = _facts(due, fire_time)
+        if due.schedule_name is not None:
+            # What Celery and django-celery-beat set, so that Sentry and others see a scheduled task.
+            message.headers.update(celery_beat_task=True, periodic_task_name=due.schedule_name)
+        properties = dict(message.properties, delivery_mode=2)
+        if due.priority is not None:
+            properties["priority"] = due.priority
+        if signals.before_task_publish.receivers:
+            signals.before_task_publish.send(
+                sender=due.task,
+                body=message.body,
+                exchange=exchange,
+                routing_key=routing_key,
+                headers=message.headers,
+                properties=properties,
+                declare=[queue],
+                retry_policy={},
+            )
+        _type, _encoding, payload = dumps(message.body, serializer="json")
+        return Message(
+            job_id=due.id,
+            task=due.task,
+            body=message.body,
+            payload=payload,
+            headers=message.headers,
+            properties=properties,
+            exchange=exchange,
+            routing_key=routing_key,
+            queue=queue,
+            sent_event=message.sent_event,
+        )
+
+    def route(self, task: str, queue_name: str | None) -> tuple[Queue, str, str]:
+        """Return the queue, exchange and routing key of a job, as Celery's router decides."""
+        key = (task, queue_name)
+        if key not in self._routes:
+            options = {} if queue_name is None else {"queue": queue_name}
+            route = self._app.amqp.router.route(options, task, (), {})
+            queue = route.get("queue") or self._app.amqp.default_queue
+            if queue.exchange is None or queue.exchange.type == "direct":
+                self._routes[key] = queue, "", queue.name
+            else:
+                routing_key = route.get("routing_key") or queue.routing_key
+                self._routes[key] = queue, queue.exchange.name, routing_key
+        return self._routes[key]
+
+
+def announce(message: Message) -> None:
+    """Tell those who listen to `after_task_publish` that the broker has `message`."""
+    if signals.after_task_publish.receivers:
+        signals.after_task_publish.send(
+            sender=message.task,
+            body=message.body,
+            headers=message.headers,
+            exchange=message.exchange,
+            routing_key=message.routing_key,
+        )
+
+
+def iso(moment: datetime) -> str:
+    """Return `moment` in UTC as RFC 3339, with as many decimals as it has."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _facts(due: DueJob, fire_time: str | None) -> dict[str, Any]:
+    return {
+        "v": VERSION,
+        "schedule": due.schedule_name,
+        "schedule_id": due.schedule_id,
+        "fire_time": fire_time,
+        "trigger": due.trigger.value,
+        "tenant": due.tenant,
+        # Ends of these jobs are what the leader waits for: a waiting fire time, or the next fixed delay.
+        "notify": due.overlap not in (Overlap.ALLOW, Overlap.SKIP),
+    }
+
+
+def _shown_args(due: DueJob, fire_time: str | None) -> str:
+    args = ", ".join(map(repr, due.args))
+    shown = f"({args})" if fire_time is None else f"{fire_time} ({args})"
+    return shown[:1024]
+
+
+def _shown_kwargs(due: DueJob) -> str:
+    shown = repr(due.kwargs) if due.tenant is None else f"tenant={due.tenant} {due.kwargs!r}"
+    return shown[:1024]

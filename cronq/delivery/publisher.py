@@ -1,0 +1,53 @@
+"""What every publisher can do; and which one serves a broker."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from celery import Celery
+
+from cronq.store.agenda import DueJob
+
+
+class PublishFailed(Exception):
+    """The broker did not confirm the batch: all of it has to be sent again."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(str(cause) or type(cause).__name__)
+
+
+class Publisher(Protocol):
+    """Puts messages on a broker. Used by one thread."""
+
+    batch: int
+    """How many messages are best sent in one call of `publish`."""
+
+    outages: tuple[type[BaseException], ...]
+    """What a broker that is away raises."""
+
+    def queue_of(self, task: str, queue: str | None) -> str:
+        """Return the name of the queue that a job of `task` goes to."""
+
+    def render(self, due: DueJob) -> None:
+        """Prepare the message of `due` ahead of its time, into `due.message`; nothing is sent yet."""
+
+    def publish(self, batch: Sequence[DueJob]) -> list[str]:
+        """Send; return the ids the broker confirmed, or raise `PublishFailed`.
+
+        An id that is neither returned nor raised was refused by the broker: there is no such queue.
+        """
+
+    def depth(self, queue: str) -> int:
+        """Return how many messages wait in `queue`."""
+
+    def close(self) -> None:
+        """Drop the connection; the next call opens a new one."""
+
+
+def open_publisher(app: Celery, *, flower_names: str) -> Publisher:
+    """Return the publisher for the app's broker."""
+    from cronq.delivery.rabbitmq import RabbitMQPublisher  # noqa: PLC0415 - only one of the two is needed
+    from cronq.delivery.redis_list import RedisPublisher  # noqa: PLC0415
+
+    transport = app.connection_for_write().transport_cls
+    kind = RedisPublisher if transport in ("redis", "rediss", "sentinel") else RabbitMQPublisher
+    return kind(app, flower_names=flower_names)  # type: ignore[arg-type]

@@ -1,0 +1,106 @@
+"""What a task body calls to say how far it is.
+
+Outside a job nothing happens, so that a task can be called and tested like any function. Reports are
+throttled: a call that is not sent costs a fraction of a microsecond more than looking at the clock. The last
+report of a job is always kept. No fault of Redis ever reaches the body.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from cronq.errors import Cancelled, LeaseLost
+
+T = TypeVar("T")
+MAX_LINE = 500
+MAX_PENDING_LINES = 200
+
+
+class Report:
+    """One running job's progress. Written by the body's thread, sent from there or from the lease keeper's."""
+
+    def __init__(
+        self, job_id: str, attempt: int, *, interval_s: float, send: Callable[["Report"], None]
+    ) -> None:
+        self.job_id, self.attempt = job_id, attempt
+        self.done: float = 0
+        self.total: float | None = None
+        self.step: str | None = None
+        self.lines: list[str] = []
+        self.stop: type[Cancelled | LeaseLost] | None = None  #: set by the lease keeper
+        self.dirty = False
+        self._interval_s, self._send = interval_s, send
+        self._send_after = 0.0
+
+    def update(self, done: float, total: float | None, step: str | None) -> None:
+        """Take a report in; send it if the last one is long enough ago, or if the step is new."""
+        if self.stop is not None:
+            raise self.stop(f"job {self.job_id} was told to stop")
+        new_step = step is not None and step != self.step
+        self.done = done
+        if total is not None:
+            self.total = total
+        if step is not None:
+            self.step = step
+        self.dirty = True
+        now = time.monotonic()
+        if new_step or now >= self._send_after:
+            self._send_after = now + self._interval_s
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what has not been sent."""
+        if self.dirty or self.lines:
+            self.dirty = False
+            self._send(self)
+
+    def take_lines(self) -> list[str]:
+        """Return the log lines that have not been sent, and forget them."""
+        lines, self.lines = self.lines, []
+        return lines
+
+    def state(self) -> dict[str, Any]:
+        """Return the progress as it is shown: `progress` is 0 to 100."""
+        percent = 0 if not self.total else max(0, min(100, int(100 * self.done / self.total)))
+        return {
+            "job_id": self.job_id,
+            "attempt": self.attempt,
+            "progress": percent,
+            "current_step": self.step,
+            "steps_completed": self.done,
+            "steps_total": self.total,
+            "updated_at": time.time(),
+        }
+
+
+reporting: ContextVar[Report | None] = ContextVar("cronq_report", default=None)
+
+
+def update(done: float, total: float | None = None, step: str | None = None) -> None:
+    """Say that `done` of `total` is done, and which `step` is under way.
+
+    Raises `Cancelled` when somebody asked for the job to stop, and `LeaseLost` when another worker has it.
+    """
+    report = reporting.get()
+    if report is not None:
+        report.update(done, total, step)
+
+
+def track(items: Iterable[T], total: int | None = None, step: str | None = None) -> Iterator[T]:
+    """Yield `items`, reporting how many have been worked through; `total` defaults to their number."""
+    if total is None and isinstance(items, Sized):
+        total = len(items)
+    update(0, total, step)
+    done = 0
+    for item in items:
+        yield item
+        done += 1
+        update(done, total, step)
+
+
+def log(line: str) -> None:
+    """Attach a line to the job; the last 200 are kept, each of at most 500 characters."""
+    report = reporting.get()
+    if report is not None and len(report.lines) < MAX_PENDING_LINES:
+        report.lines.append(line[:MAX_LINE])

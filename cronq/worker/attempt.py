@@ -1,0 +1,212 @@
+"""One attempt: a worker's single try at a job."""
+
+import json
+import traceback
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cronq.context import JobContext, running
+from cronq.errors import Cancelled, LeaseLost, Permanent
+from cronq.failpoints import failpoint
+from cronq.job import Outcome, State
+from cronq.progress.reporter import Report, reporting
+from cronq.retry import Backoff, Kind, classify, decide
+from cronq.store.attempts import Claim, Settlement
+from cronq.telemetry.log import get_logger
+
+MAX_RESULT_BYTES = 65_536
+MAX_ERROR_CHARS = 8_000
+
+log = get_logger(__name__)
+
+
+class RetryAsked(Exception):
+    """The body asked for another attempt: `self.retry()`, or Celery's `autoretry_for`."""
+
+    def __init__(self, cause: BaseException | None, wait_s: float | None, max_attempts: int | None) -> None:
+        self.cause, self.wait_s, self.max_attempts = cause, wait_s, max_attempts
+        super().__init__(str(cause) if cause is not None else "the task asked for another attempt")
+
+
+class HandBack(BaseException):
+    """The worker shuts down: the job goes back, and this attempt does not count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What the message says about the job, and how its task wants failures handled."""
+
+    job_id: str
+    task: str
+    schedule: str | None
+    fire_time: Any
+    tenant: str | None
+    worker: str
+    default_attempts: int  #: how many attempts the task's own settings allow
+    retries_every_error: bool  #: False: only what the body asks for is retried
+    backoff: Backoff
+    time_out: tuple[type[BaseException], ...] = ()
+
+
+class Desk(Protocol):
+    """Where an attempt gets its lease and hands in its outcome."""
+
+    def claim(self, job_id: str, token: str, worker: str) -> Claim | None:
+        """Take the lease; None: nothing to do here."""
+
+    def hold(self, token: str, report: Report) -> None:
+        """Keep the lease."""
+
+    def let_go(self, token: str) -> None:
+        """Stop keeping it."""
+
+    def settle(self, settlement: Settlement) -> bool:
+        """Write the outcome; False: the lease was lost, nothing was written."""
+
+    def report(self, job_id: str, attempt: int) -> Report:
+        """Open the job's progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How the attempt ended: what the caller tells Celery."""
+
+    settlement: Settlement | None  #: None: the job was not this worker's to run, or no longer
+    result: Any = None
+    error: BaseException | None = None
+
+
+def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Callable[[Claim], None]) -> Ended:
+    """Claim the job, run `body`, settle. Does nothing if the job is another's, over, or not due."""
+    token = str(uuid.uuid4())
+    claim = desk.claim(work.job_id, token, work.worker)
+    if claim is None:
+        log.info("job.refused", job=work.job_id, why="it is another worker's, over, or not due")
+        return Ended(None)
+    failpoint("after_claim")
+    on_claim(claim)
+    report = desk.report(work.job_id, claim.attempt)
+    context = _context(work, claim)
+    desk.hold(token, report)
+    try:
+        result, error = _perform(body, context, report, cancelled=claim.cancel_requested)
+    finally:
+        desk.let_go(token)
+    failpoint("before_settle")
+    settlement = _settlement(work, claim, token, report, result, error)
+    if not desk.settle(settlement):
+        log.warning("job.settle_refused", job=work.job_id, attempt=claim.attempt, why="the lease was lost")
+        return Ended(None)
+    failpoint("after_settle_before_ack")
+    log.info(
+        "job.settled", job=work.job_id, schedule=work.schedule, attempt=claim.attempt,
+        state=settlement.state, kind=settlement.kind, retry_in_s=settlement.retry_in_s,
+    )  # fmt: skip
+    return Ended(settlement, result, error)
+
+
+def _perform(
+    body: Callable[[], Any], context: JobContext, report: Report, *, cancelled: bool
+) -> tuple[Any, BaseException | None]:
+    if cancelled:
+        return None, Cancelled("it was cancelled before it started")
+    here, reported = running.set(context), reporting.set(report)
+    try:
+        return body(), None
+    except (Exception, HandBack) as error:
+        return None, error
+    finally:
+        running.reset(here)
+        reporting.reset(reported)
+
+
+def _settlement(
+    work: Work,
+    claim: Claim,
+    token: str,
+    report: Report,
+    result: Any,
+    error: BaseException | None,  # noqa: ANN401
+) -> Settlement:
+    outcome, state, kind, wait = _judge(work, claim, error)
+    progress = report.state()
+    if state is State.COMPLETED:
+        progress["progress"] = 100
+    return Settlement(
+        job_id=work.job_id,
+        token=token,
+        worker=work.worker,
+        number=claim.attempt,
+        outcome=outcome,
+        state=state,
+        kind=kind,
+        error=None if error is None else _described(error),
+        retry_in_s=wait,
+        dead=state in (State.FAILED, State.TIMED_OUT),
+        result=_small(result, work.job_id),
+        progress=progress,
+    )
+
+
+def _judge(
+    work: Work, claim: Claim, error: BaseException | None
+) -> tuple[Outcome, State, str | None, float | None]:
+    if error is None:
+        return Outcome.COMPLETED, State.COMPLETED, None, None
+    if isinstance(error, HandBack):
+        return Outcome.HANDED_BACK, State.RETRYING, "shutdown", 0.0
+    if isinstance(error, (Cancelled, LeaseLost)):
+        return Outcome.CANCELLED, State.CANCELLED, "cancelled", None
+    attempts = claim.max_attempts or work.default_attempts
+    timed_out = isinstance(error, work.time_out)
+    asked_wait: float | None = None
+    if isinstance(error, RetryAsked):
+        kind, asked_wait = Kind.RETRY, error.wait_s
+        attempts = claim.max_attempts or error.max_attempts or work.default_attempts
+    elif isinstance(error, Permanent) or not (work.retries_every_error or claim.max_attempts):
+        kind = Kind.PERMANENT
+    else:
+        kind = Kind.TIMEOUT if timed_out else classify(error)
+    decision = decide(
+        kind, attempt=claim.attempt, max_attempts=attempts, backoff=work.backoff, asked_wait_s=asked_wait
+    )
+    outcome = Outcome.TIMED_OUT if timed_out else Outcome.FAILED
+    if decision.retry_in_s is not None:
+        return outcome, State.RETRYING, kind, decision.retry_in_s
+    return outcome, State.TIMED_OUT if timed_out else State.FAILED, kind, None
+
+
+def _context(work: Work, claim: Claim) -> JobContext:
+    return JobContext(
+        id=work.job_id,
+        task=work.task,
+        attempt=claim.attempt,
+        max_attempts=claim.max_attempts or work.default_attempts,
+        schedule=work.schedule,
+        fire_time=work.fire_time,
+        tenant=work.tenant,
+    )
+
+
+def _described(error: BaseException) -> str:
+    cause = error.cause if isinstance(error, RetryAsked) and error.cause is not None else error
+    lines = traceback.format_exception(cause)
+    return "".join(lines)[-MAX_ERROR_CHARS:]
+
+
+def _small(result: Any, job_id: str) -> Any:  # noqa: ANN401 - whatever the body returned
+    try:
+        text = json.dumps(result, allow_nan=False)
+    except (TypeError, ValueError):
+        log.warning(
+            "job.result_dropped", job=job_id, why="it is not JSON; return plain values, or a reference"
+        )
+        return None
+    if len(text) > MAX_RESULT_BYTES:
+        log.warning(
+            "job.result_dropped", job=job_id, why=f"it is over {MAX_RESULT_BYTES} bytes; return a reference"
+        )
+        return None
+    return result

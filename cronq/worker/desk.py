@@ -1,0 +1,90 @@
+"""Where this process's attempts get their leases and hand in their outcomes."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import redis
+
+from cronq.coordination.notices import send_notice
+from cronq.coordination.redis_client import RedisError
+from cronq.job import ENDS, State
+from cronq.progress.board import Board
+from cronq.progress.reporter import Report
+from cronq.settings import Settings
+from cronq.store.attempts import Claim, Settlement, claim, settle
+from cronq.store.database import Database, is_outage
+from cronq.telemetry.log import get_logger
+from cronq.worker.lease_keeper import LeaseKeeper
+
+T = TypeVar("T")
+OUTAGE_PAUSE_S = 0.5
+CLAIM_PATIENCE_S = 60.0
+"""How long a claim waits for the database; after that the message is let go, and sent again once all is well."""
+
+log = get_logger(__name__)
+
+
+class StoreDesk:
+    """The desk of one worker process: SQL decides, Redis shows."""
+
+    def __init__(self, database: Database, client: redis.Redis, board: Board, settings: Settings) -> None:
+        self._database, self._client, self._board, self._settings = database, client, board, settings
+        self._keeper = LeaseKeeper(database, lease_s=settings.lease_s, flush_s=settings.progress_interval_s)
+
+    def claim(self, job_id: str, token: str, worker: str) -> Claim | None:
+        """Take the lease; wait for a database that is away."""
+        lease_s = self._settings.lease_s
+        return _patiently(
+            lambda: claim(self._database, job_id, token=token, worker=worker, lease_s=lease_s),
+            patience_s=CLAIM_PATIENCE_S,
+        )
+
+    def hold(self, token: str, report: Report) -> None:
+        """Keep the lease."""
+        self._keeper.hold(token, report)
+
+    def let_go(self, token: str) -> None:
+        """Stop keeping it."""
+        self._keeper.let_go(token)
+
+    def settle(self, settlement: Settlement) -> bool:
+        """Write the outcome, however long the database is away: the work is done, and must not be done twice."""
+        return bool(_patiently(lambda: settle(self._database, settlement), patience_s=None))
+
+    def tell_leader(self, settlement: Settlement, schedule_id: str | None, *, ends_awaited: bool) -> None:
+        """Let the leader know at once what it would otherwise find within a second."""
+        prefix = self._settings.key_prefix
+        if settlement.state is State.RETRYING:
+            send_notice(self._client, prefix, "job", job_id=settlement.job_id)
+        elif ends_awaited and schedule_id is not None and settlement.state in ENDS:
+            send_notice(self._client, prefix, "ended", schedule_id=schedule_id)
+
+    def report(self, job_id: str, attempt: int) -> Report:
+        """Open the job's progress."""
+        return Report(job_id, attempt, interval_s=self._settings.progress_interval_s, send=self._send)
+
+    def _send(self, report: Report) -> None:
+        try:
+            self._board.write(report.job_id, report.state(), report.take_lines())
+        except RedisError as error:
+            log.warning_once("progress.not_shown", error=str(error), consequence="the job goes on")
+
+
+def _patiently(call: Callable[[], T], *, patience_s: float | None) -> T | None:
+    started = time.monotonic()
+    while True:
+        try:
+            return call()
+        except Exception as error:
+            if not is_outage(error):
+                raise
+            if patience_s is not None and time.monotonic() - started > patience_s:
+                log.warning(
+                    "job.let_go", why="the database is away", consequence="its message is sent again later"
+                )
+                return None
+            log.warning_once(
+                "worker.database_away", error=str(error).split("\n")[0], consequence="waiting for it"
+            )
+            time.sleep(OUTAGE_PAUSE_S)

@@ -1,0 +1,121 @@
+"""Puts the attempt around every Celery task of a worker: plain tasks need not know of cronq.
+
+A message with cronq's header goes through `run_attempt`; any other is run as always.
+"""
+
+import functools
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from celery import Celery
+from celery.exceptions import Ignore, Retry, SoftTimeLimitExceeded
+
+from cronq.delivery.message import HEADER
+from cronq.errors import CronqError
+from cronq.job import State
+from cronq.progress.reporter import reporting
+from cronq.retry import Backoff
+from cronq.store.attempts import Claim
+from cronq.worker.attempt import Ended, RetryAsked, Work, run_attempt
+from cronq.worker.desk import StoreDesk
+
+CELERY_DEFAULT_MAX_RETRIES = 3
+
+
+def wrap_tasks(app: Celery, desk_of_process: Callable[[], StoreDesk]) -> None:
+    """Wrap every task of `app`, once. Has to happen before Celery builds its tracers."""
+    for task in app.tasks.values():
+        if not getattr(task, "_cronq_wrapped", False) and not task.name.startswith("celery."):
+            task.run = _around(task, task.run, desk_of_process)
+            task.retry = _asking(task, task.retry)
+            task._cronq_wrapped = True  # noqa: SLF001 - the mark is ours
+
+
+def _around(
+    task: Any, run: Callable[..., Any], desk_of_process: Callable[[], StoreDesk]
+) -> Callable[..., Any]:
+    @functools.wraps(run)
+    def attempt(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        request = task.request
+        facts = (
+            None if request.called_directly else (request.headers or {}).get(HEADER) or request.get(HEADER)
+        )
+        if facts is None or reporting.get() is not None:
+            return run(*args, **kwargs)
+        desk = desk_of_process()
+        work = _work(task, request, facts)
+
+        def on_claim(claim: Claim) -> None:
+            # So that Celery's own back-off and `self.request.retries` count right.
+            request.retries = claim.attempt - 1
+
+        ended = run_attempt(desk, work, lambda: run(*args, **kwargs), on_claim)
+        if ended.settlement is None:
+            raise Ignore
+        desk.tell_leader(ended.settlement, facts.get("schedule_id"), ends_awaited=bool(facts.get("notify")))
+        return _tell_celery(task, ended)
+
+    return attempt
+
+
+def _tell_celery(task: Any, ended: Ended) -> Any:  # noqa: ANN401
+    """Return or raise what makes Celery's own events and signals say the same as the settlement."""
+    settlement, error = ended.settlement, ended.error
+    assert settlement is not None
+    if settlement.state is State.COMPLETED:
+        return ended.result
+    if isinstance(error, RetryAsked) and error.cause is not None:
+        error = error.cause
+    if settlement.state is State.RETRYING:
+        reason = error if isinstance(error, Exception) else None
+        raise Retry(exc=reason, when=settlement.retry_in_s, message=f"{settlement.kind}: {error}")
+    if settlement.state is State.CANCELLED:
+        if task.app.conf.worker_send_task_events:
+            task.send_event("task-revoked", terminated=False, signum=None, expired=False)
+        raise Ignore
+    if error is None:
+        raise CronqError(settlement.error or str(settlement.state))
+    raise error
+
+
+def _asking(task: Any, celery_retry: Callable[..., Any]) -> Callable[..., Any]:  # noqa: ANN401
+    @functools.wraps(celery_retry)
+    def retry(  # Celery's own signature
+        args: Any = None,  # noqa: ANN401
+        kwargs: Any = None,  # noqa: ANN401
+        exc: BaseException | None = None,
+        throw: bool = True,
+        eta: datetime | None = None,
+        countdown: float | None = None,
+        max_retries: int | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        if reporting.get() is None:
+            return celery_retry(args, kwargs, exc, throw, eta, countdown, max_retries, **options)
+        if eta is not None:
+            countdown = (eta.astimezone(UTC) - datetime.now(UTC)).total_seconds()
+        if countdown is None:
+            countdown = task.default_retry_delay
+        limit = task.max_retries if max_retries is None else max_retries
+        attempts = None if limit is None else int(limit) + 1
+        raise RetryAsked(exc, countdown, attempts) from exc
+
+    return retry
+
+
+def _work(task: Any, request: Any, facts: dict[str, Any]) -> Work:  # noqa: ANN401
+    fire_time = facts.get("fire_time")
+    limit = task.max_retries if task.max_retries is not None else CELERY_DEFAULT_MAX_RETRIES
+    return Work(
+        job_id=request.id,
+        task=task.name,
+        schedule=facts.get("schedule"),
+        fire_time=None if fire_time is None else datetime.fromisoformat(fire_time),
+        tenant=facts.get("tenant"),
+        worker=str(request.hostname),
+        default_attempts=int(limit) + 1,
+        retries_every_error=False,
+        backoff=Backoff(),
+        time_out=(SoftTimeLimitExceeded,),
+    )

@@ -1,0 +1,1 @@
+"""The worker processes here. How a worker works: `cronq/worker`."""

@@ -1,0 +1,15 @@
+"""`celery -A workers.app worker`: does the work, whatever asked for it."""
+
+from celery import Celery
+
+from cronq import configure
+from workers.pools import CONCURRENCY, QUEUES, ROUTES
+
+app = configure(Celery("reference"))
+app.conf.update(
+    imports=("tasks.reports", "tasks.video", "tasks.cleanup"),
+    task_queues=QUEUES,
+    task_routes=ROUTES,
+    worker_concurrency=CONCURRENCY,
+    worker_prefetch_multiplier=1,
+)
