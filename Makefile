@@ -5,7 +5,7 @@ FOR ?=
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lock clean
+.PHONY: help setup run check servers test lock
 
 help: ## print this menu
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -20,6 +20,21 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
+
+run: setup ## start the development stack with the reference deployment (FOR=60: stop by itself)
+	$(BIN)/cronq up --beat-app beat.app --worker-app workers.app --enqueue tasks.transcode $(if $(FOR),--for $(FOR))
+
+check: setup ## format, lint, types, import layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+servers: ## install the servers that the tests start (Debian; a no-op where they are there)
+	@tools/install-test-servers
+
+test: setup servers ## run every test
+	$(BIN)/python -m pytest $(PYTEST)
 
 lock: ## write requirements.lock anew from pyproject.toml (needs uv on PATH)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras \

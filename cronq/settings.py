@@ -1,12 +1,13 @@
 """Every setting: its default, its unit, its meaning.
 
 A value comes from the environment (`CRONQ_LOCK_S=3`), else from the Celery app (`app.conf.cronq_lock_s`),
-else from the default. `Settings` is frozen and built once a process.
+else from a `cronq up` that runs in this folder, else from the default. `Settings` is frozen and built once a process.
 """
 
 import difflib
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import pydantic
@@ -17,6 +18,8 @@ from sqlalchemy.engine import make_url
 from cronq.errors import SettingsError
 
 PREFIX = "CRONQ_"
+ENV_FILE = Path(".cronq/env")
+"""Where a running `cronq up` says how to reach it, for whoever works in the same folder."""
 DATABASES = ("sqlite", "postgresql+psycopg", "postgresql")
 BROKERS = ("redis", "rediss", "sentinel", "amqp", "amqps", "pyamqp")
 
@@ -24,7 +27,7 @@ BROKERS = ("redis", "rediss", "sentinel", "amqp", "amqps", "pyamqp")
 class Settings(BaseSettings):
     """What this process was told."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=ENV_FILE, frozen=True, extra="ignore")
 
     broker_url: str | None = Field(
         None, description="redis://, rediss://, sentinel:// or amqp://; unset: the Celery app's own broker"

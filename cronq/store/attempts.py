@@ -99,14 +99,16 @@ def settle(database: Database, settlement: Settlement, *, only_expired: bool = F
     """
     guard = f"AND lease_until < {database.now_sql()}" if only_expired else ""
     values = _values(settlement)
+    if settlement.state is State.RETRYING:
+        values["retry_in_s"] = settlement.retry_in_s or 0.0
     with database.begin() as connection:
         if database.dialect == "postgresql":
             done = connection.execute(
-                text(f"WITH done AS ({_update(database, guard)}) {_INSERT} FROM done"), values
+                text(f"WITH done AS ({_update(database, settlement, guard)}) {_INSERT} FROM done"), values
             )
             settled = done.rowcount == 1
         else:
-            settled = connection.execute(text(_update(database, guard)), values).one_or_none() is not None
+            settled = connection.execute(text(_update(database, settlement, guard)), values).one_or_none() is not None
             if settled:
                 connection.execute(text(f"{_INSERT} FROM cronq_job WHERE id = :id"), values)
     return settled
@@ -128,25 +130,25 @@ def silent_jobs(database: Database, *, limit: int) -> list[Row[Any]]:
 
 _INSERT: Final = """
     INSERT INTO cronq_attempt (job_id, token, number, worker, started_at, ended_at, outcome, kind, error)
-    SELECT id, :token, :number, :worker, started_at, updated_at, :outcome, :kind, :error
+    SELECT id, CAST(:token AS varchar), :number, CAST(:worker AS varchar), started_at, updated_at,
+        CAST(:outcome AS varchar), CAST(:kind AS varchar), CAST(:error AS text)
 """
 
 
-def _update(database: Database, guard: str) -> str:
+def _update(database: Database, settlement: Settlement, guard: str) -> str:
     now = database.now_sql()
     json_of = "CAST(:{} AS json)" if database.dialect == "postgresql" else ":{}"
+    if settlement.state is State.RETRYING:
+        moments = f"due_at = {database.now_sql(':retry_in_s')}, published_at = NULL, publishes = 0"
+    else:
+        moments = f"finished_at = {now}" + (f", dead_at = {now}" if settlement.dead else "")
     return f"""
         UPDATE cronq_job SET
-            state = :state, error = :error, updated_at = {now},
-            finished_at = CASE WHEN :state = 'RETRYING' THEN NULL ELSE {now} END,
-            due_at = CASE WHEN :state = 'RETRYING' THEN {database.now_sql(":retry_in_s")} ELSE due_at END,
-            published_at = CASE WHEN :state = 'RETRYING' THEN NULL ELSE published_at END,
-            publishes = CASE WHEN :state = 'RETRYING' THEN 0 ELSE publishes END,
-            dead_at = CASE WHEN :dead THEN {now} END,
+            state = CAST(:state AS varchar), error = CAST(:error AS text), updated_at = {now}, {moments},
             attempts = attempts - :back, crashes = crashes + :crash,
             result = {json_of.format("result")},
             progress = coalesce({json_of.format("progress")}, progress)
-        WHERE id = :id AND lease_token = :token AND state = 'RUNNING' {guard}
+        WHERE id = :id AND lease_token = CAST(:token AS varchar) AND state = 'RUNNING' {guard}
         RETURNING id, started_at, updated_at
     """
 
@@ -161,8 +163,6 @@ def _values(settlement: Settlement) -> dict[str, Any]:
         "state": settlement.state.value,
         "kind": settlement.kind,
         "error": settlement.error,
-        "retry_in_s": settlement.retry_in_s or 0.0,
-        "dead": settlement.dead,
         "result": json.dumps(settlement.result),
         "progress": None if settlement.progress is None else json.dumps(settlement.progress),
         "back": 1 if settlement.outcome is Outcome.HANDED_BACK else 0,

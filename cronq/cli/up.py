@@ -1,0 +1,126 @@
+"""`cronq up`: the whole stack on this machine, with one command."""
+
+import signal
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from cronq.app import Cronq
+from cronq.cli.common import parts_of
+from cronq.coordination.redis_client import RedisError
+from cronq.demand import submit
+from cronq.dev.stack import Stack, StackOptions
+from cronq.dev.verdict import troubles
+from cronq.dev.view import LiveView
+from cronq.job import State
+from cronq.store import jobs as store
+from cronq.store.jobs import JobFilter
+from cronq.store.schema import upgrade
+from cronq.store.terms import read_term
+from cronq.views import job_fields
+
+LOOK_S = 0.5
+
+
+@click.command()
+@click.option("-A", "--app", "app_name", help="Your Celery app: for the beats and the workers alike.")
+@click.option("--beat-app", help="The app for the beats, where it is another one.")
+@click.option("--worker-app", help="The app for the workers, where it is another one.")
+@click.option("--for", "for_s", type=float, help="Stop by itself after this many seconds, and judge the run.")
+@click.option("--api-port", default=8787, show_default=True)
+@click.option("--flower-port", default=5555, show_default=True)
+@click.option("--flower/--no-flower", "with_flower", default=True, help="Start Flower too.")
+@click.option(
+    "--enqueue", "tasks", multiple=True, metavar="TASK", help="Ask for one job of TASK at the start."
+)
+@click.option("--folder", default=".cronq", show_default=True, type=click.Path(path_type=Path))
+@click.pass_context
+def up(
+    context: click.Context,
+    *,
+    app_name: str | None,
+    beat_app: str | None,
+    worker_app: str | None,
+    for_s: float | None,
+    api_port: int,
+    flower_port: int,
+    with_flower: bool,
+    tasks: tuple[str, ...],
+    folder: Path,
+) -> None:
+    """Start a development stack: Redis (embedded), SQLite, two beats, workers, the API and Flower.
+
+    What CRONQ_REDIS_URL, CRONQ_BROKER_URL and CRONQ_DATABASE_URL name is used instead of the embedded ones.
+    With --for the exit code is 0 only if jobs ran, none ended badly, and no process died.
+    """
+    beat, worker = beat_app or app_name, worker_app or app_name
+    if beat is None or worker is None:
+        raise click.UsageError("say which Celery app to run: cronq up -A your_project")
+    options = StackOptions(
+        beat_app=beat,
+        worker_app=worker,
+        folder=folder,
+        api_port=api_port,
+        flower_port=flower_port,
+        with_flower=with_flower,
+    )
+    signal.signal(signal.SIGTERM, _interrupt)
+    stack = Stack(options)
+    try:
+        stack.start()
+        parts = parts_of(context, schema=False)
+        upgrade(parts.database)
+        started = datetime.now(UTC)
+        stack.start_processes()
+        for task in tasks:
+            submit(parts, task, [], {})
+        found = _watch(stack, parts, started, for_s)
+    except KeyboardInterrupt:
+        found = []
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not interrupt the clean-up
+        stack.stop()
+    for trouble in found:
+        click.echo(f"cronq: {trouble}", err=True)
+    context.exit(1 if found else 0)
+
+
+def _watch(stack: Stack, parts: Cronq, started: datetime, for_s: float | None) -> list[str]:
+    """Show what happens until the time is up, a process dies, or the user has seen enough."""
+    until = None if for_s is None else time.monotonic() + for_s
+    wanted = JobFilter(since=started)
+    with LiveView(stack.urls) as view:
+        while (until is None or time.monotonic() < until) and not stack.dead():
+            rows = store.list_jobs(parts.database, wanted, limit=200)
+            running = [row["id"] for row in rows if row["state"] == State.RUNNING]
+            try:
+                live = parts.board.read(running)
+            except RedisError:
+                live = {}
+            jobs = [job_fields(row, live.get(row["id"])) for row in rows]
+            view.show(_leader(parts), jobs, store.count_by_state(parts.database, wanted))
+            time.sleep(LOOK_S)
+    dead = stack.dead()
+    for child in dead:
+        sys.stderr.write(f"--- the end of {child.log}:\n{child.last_words()}\n")
+    if until is None and not dead:
+        return []
+    counts = store.count_by_state(parts.database, wanted)
+    summary = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+    click.echo(f"jobs of this run: {summary or 'none'}")
+    return troubles(
+        counts if for_s is not None else {"COMPLETED": 1}, [(c.name, c.exit_code()) for c in dead]
+    )
+
+
+def _leader(parts: Cronq) -> str:
+    term = read_term(parts.database, 0)
+    return "nobody yet" if term is None else f"{term.holder} (term {term.term})"
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

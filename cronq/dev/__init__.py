@@ -1,0 +1,1 @@
+"""The development stack: everything that `cronq up` starts, shows and stops again."""
