@@ -55,6 +55,7 @@ class Process:
         self.cwd = cwd
         self.user = user
         self._popen: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
         self._paused: list[psutil.Process] = []
 
     @property
@@ -74,6 +75,7 @@ class Process:
         assert not self.running, f"{self.name} is running already"
         as_user: dict[str, Any] = {"user": self.user, "extra_groups": []} if self.user else {}
         with self.log.open("ab") as out:
+            self._log_start = out.tell()
             self._popen = subprocess.Popen(
                 self.argv,
                 cwd=self.cwd,
@@ -140,7 +142,12 @@ class Process:
         return []
 
     def output(self) -> str:
-        return self.log.read_text(errors="replace") if self.log.exists() else ""
+        """All that it wrote, earlier starts included."""
+        return self.log.read_bytes().decode(errors="replace") if self.log.exists() else ""
+
+    def new_output(self) -> str:
+        """What it wrote since its last start."""
+        return self.log.read_bytes()[self._log_start :].decode(errors="replace") if self.log.exists() else ""
 
     def tail(self, lines: int = TAIL_LINES) -> str:
         state = "running" if self.running else f"ended with {self.returncode}"
