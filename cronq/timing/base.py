@@ -1,9 +1,10 @@
 """What every kind of timing can do, and the arithmetic of instants they share: aware in, aware UTC out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from cronq.schedule import Reason
 from cronq.timing.errors import InvalidTiming
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -23,6 +24,8 @@ class Timing(Protocol):
     def to_data(self) -> dict[str, Any]:
         """Return JSON-able data from which `timing_from` builds an equal timing."""
 
+    def __hash__(self) -> int: ...  # equal timings share caches
+
     def daily_bound(self) -> float:
         """Return a number of fires per day that this timing never exceeds by far (it may be inf)."""
 
@@ -35,6 +38,21 @@ def fires_between(
     while fire is not None and fire <= end and (limit is None or count < limit):
         yield fire
         fire, count = timing.next(fire), count + 1
+
+
+class Omission(NamedTuple):
+    """An instant at which a timing would fire but for a rule of its own, and where it went instead."""
+
+    fire_time: datetime
+    reason: Reason
+    detail: str | None = None
+    into: datetime | None = None
+
+
+def omissions(timing: Timing, start: datetime, end: datetime) -> Iterator[Omission]:
+    """Yield what `timing` leaves out in (start, end] by its DST policy or calendar, in no certain order."""
+    omitted: Callable[[datetime, datetime], Iterator[Omission]] | None = getattr(timing, "omitted", None)
+    return iter(()) if omitted is None else omitted(start, end)
 
 
 def require_aware(instant: datetime, field: str) -> datetime:

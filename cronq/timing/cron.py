@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol
 
 from cronq.schedule import Dst, Reason
-from cronq.timing.base import EPOCH, fires_between, require_aware
+from cronq.timing.base import EPOCH, Omission, fires_between, require_aware
 from cronq.timing.dst import LocalFires
 from cronq.timing.errors import InvalidTiming
 from cronq.timing.expression import Expression, parse_expression
@@ -105,7 +105,7 @@ class Cron:
         found = max([part.previous(instant) for part in self._parts])
         return None if found <= -NEVER else EPOCH + timedelta(0, found)
 
-    def omitted(self, start: datetime, end: datetime) -> Iterator[tuple[datetime, Reason]]:
+    def omitted(self, start: datetime, end: datetime) -> Iterator[Omission]:
         """Yield the instants in (start, end] at which the policy keeps a local time from running, and why.
 
         A repeated local time is named by its second copy, one in a gap by the first instant after the gap.
@@ -115,7 +115,8 @@ class Cron:
         for fire in fires_between(replace(self, dst=Dst.BOTH), start, end):
             if self.next(fire - timedelta(seconds=1)) != fire:
                 stretch = zone(self.tz).stretch(int((fire - EPOCH).total_seconds()))
-                yield fire, Reason.DST_GAP if stretch.first < stretch.real else Reason.DST_REPEAT
+                gap = stretch.first < stretch.real
+                yield Omission(fire, Reason.DST_GAP if gap else Reason.DST_REPEAT, self.tz)
 
     def to_data(self) -> dict[str, Any]:
         """Return JSON-able data from which `timing_from` builds an equal timing."""

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from cronq.schedule import Dst
 from cronq.timing.wall import NEVER
-from cronq.timing.zones import UTC_ZONE, Zone
+from cronq.timing.zones import DAY, UTC_ZONE, Zone
 
 REAL, FIRST, FIRST_REAL, ANY = 3, 4, 5, 6
 """Which item of a `Stretch` says where matching begins."""
@@ -78,3 +78,11 @@ class LocalFires:
                 return -NEVER
             search = top
         return max(wall - stretch.offset, stretch.start)
+
+
+def instant_of(wall: int, zone: Zone) -> int:
+    """Return the first UTC second at which the zone's clocks reach or pass the wall time `wall`."""
+    stretch = zone.stretch(wall - 2 * DAY)
+    while stretch.end + stretch.offset <= wall:
+        stretch = zone.stretch(stretch.end)
+    return max(wall - stretch.offset, stretch.start)

@@ -22,7 +22,9 @@ BLOCK = 31556952
 DAY = 86400
 MEMORY = 2 * DAY
 """How far a wall clock can be ahead of the present one: no zone ever went back by more than a day."""
-FAR = 1 << 59
+FAR = 1 << 62
+EARLIEST, LATEST = -62_000_000_000, 253_000_000_000
+"""UTC seconds between which Python can tell an offset: the years 5 to 9987."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -62,7 +64,8 @@ class Zone:
 
     def offset(self, instant: int) -> int:
         """Return the offset from UTC in seconds at the UTC second `instant`."""
-        there = (EPOCH + timedelta(seconds=instant)).astimezone(self.info).utcoffset()
+        known = EPOCH + timedelta(seconds=min(max(instant, EARLIEST), LATEST))
+        there = known.astimezone(self.info).utcoffset()
         return 0 if there is None else there.days * DAY + there.seconds
 
     def _find(self, begin: int) -> tuple[list[int], list[Stretch]]:
