@@ -1,0 +1,46 @@
+"""Deletes reports that nobody needs any longer."""
+
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from celery import shared_task
+
+from cronq import progress
+from tasks.files import reports_dir
+
+SUFFIXES = frozenset({".html", ".csv"})
+
+
+@shared_task(name="tasks.delete_old_reports")  # type: ignore[untyped-decorator]
+def delete_old_reports(older_than_s: float) -> dict[str, int]:
+    """Delete the reports written more than `older_than_s` seconds ago."""
+    if older_than_s < 0:
+        raise ValueError(f"older_than_s is {older_than_s}: an age cannot be negative")
+    limit = time.time() - older_than_s
+    deleted = kept = freed = 0
+    for path in progress.track(list(reports_in(reports_dir())), step="look at each report"):
+        try:
+            facts = path.lstat()
+            if not stat.S_ISREG(facts.st_mode) or facts.st_mtime > limit:
+                kept += 1
+                continue
+            path.unlink()
+        except FileNotFoundError:
+            continue  # another worker was faster
+        deleted += 1
+        freed += facts.st_size
+    return {"deleted": deleted, "kept": kept, "freed_bytes": freed}
+
+
+def reports_in(folder: Path) -> Iterator[Path]:
+    """Yield `<tenant>/<name>.html` and `.csv` below `folder`.
+
+    Never what a link leads to, and nothing of another shape: the folder may be set wrongly.
+    """
+    if not folder.is_dir():
+        return
+    for tenant in sorted(folder.iterdir()):
+        if tenant.is_dir() and not tenant.is_symlink():
+            yield from (path for path in sorted(tenant.iterdir()) if path.suffix in SUFFIXES)
