@@ -65,10 +65,10 @@ class Agenda:
             due.append(self._jobs.pop(heapq.heappop(self._heap)[2]))
         return due
 
-    def pop_unrendered(self, until: datetime, limit: int) -> list[DueJob]:
-        """Return at most `limit` jobs due up to `until` whose message is not written yet, each only once."""
+    def pop_unrendered(self, limit: int) -> list[DueJob]:
+        """Return at most `limit` jobs whose message is not written yet, earliest first, each only once."""
         found: list[DueJob] = []
-        while self._to_render and len(found) < limit and self._to_render[0][0] <= until:
+        while self._to_render and len(found) < limit:
             job = self._jobs.get(heapq.heappop(self._to_render)[2])
             if job is not None and job.message is None:
                 found.append(job)

@@ -1,5 +1,6 @@
 """The beat's main loop: lead, plan ahead, publish at the due instant, look after the rest."""
 
+import gc
 import threading
 import time
 from collections.abc import Callable
@@ -27,11 +28,13 @@ from cronq.telemetry.log import get_logger
 
 STANDBY_S: Final = 0.5
 PLAN_BATCH: Final = 500
+MARK_BATCH: Final = 2000
 RENDER_BATCH: Final = 200
-RENDER_AHEAD: Final = timedelta(seconds=20)
-AGENDA_ENOUGH: Final = 20_000
+AGENDA_ENOUGH: Final = 200_000
 """Jobs planned ahead beyond which only what is due within `SHORT_HORIZON` is planned: memory is bounded."""
 SHORT_HORIZON: Final = timedelta(seconds=5)
+OVERDUE: Final = timedelta(seconds=5)
+LOOK_LIMIT: Final = 5000
 OUTAGE_PAUSE_S: Final = 0.5
 CATCH_UP_PER_S: Final = 20.0
 
@@ -70,6 +73,7 @@ class BeatLoop:
     _published: list[str] = field(default_factory=list)
     _next_plan: datetime | None = None
     _next_look: float = 0.0
+    _next_overdue_look: float = 0.0
     _next_clock: float = 0.0
     _publish_again_at: float = 0.0
 
@@ -117,7 +121,7 @@ class BeatLoop:
         self._mark_published()
         self._plan(term)
         self._look_after(term)
-        if self._render_ahead():
+        if self._render_ahead() or self._published:
             return 0.0
         return self._seconds_to_wait()
 
@@ -129,7 +133,7 @@ class BeatLoop:
         self.gate.reset(store.busy_schedules(self.database))
         self._next_plan, self._next_look = self.clock.now(), 0.0
         self._term = term
-        self._look_for_waiting()
+        self.agenda.add(store.waiting_jobs(self.database, until=self._horizon(), limit=AGENDA_ENOUGH))
 
     def _stand_by(self) -> None:
         if self._term is not None:
@@ -179,9 +183,14 @@ class BeatLoop:
     def _publish_due(self) -> None:
         if time.monotonic() < self._publish_again_at:
             return
-        while batch := self.agenda.pop_due(self.clock.now(), self.publisher.batch):
-            if not self._send(self._pass_gate(batch)):
-                return
+        # A full collection over a hundred thousand waiting jobs takes longer than sending them.
+        gc.disable()
+        try:
+            while batch := self.agenda.pop_due(self.clock.now(), self.publisher.batch):
+                if not self._send(self._pass_gate(batch)):
+                    return
+        finally:
+            gc.enable()
 
     def _pass_gate(self, batch: list[DueJob]) -> list[DueJob]:
         doubtful = self.gate.doubtful(batch)
@@ -228,8 +237,8 @@ class BeatLoop:
     def _mark_published(self) -> None:
         if self._published:
             failpoint("before_mark")
-            store.mark_published(self.database, self._published)
-            self._published = []
+            store.mark_published(self.database, self._published[:MARK_BATCH])
+            del self._published[:MARK_BATCH]
 
     def _release_held(self, schedules: list[str]) -> None:
         if schedules:
@@ -288,22 +297,36 @@ class BeatLoop:
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + 1.0
-            self._look_for_waiting()
+            self._look_for_foreign()
             self._release_held(self.gate.waiting())
+        if now >= self._next_overdue_look:
+            self._next_overdue_look = now + OVERDUE.total_seconds()
+            self._look_for_overdue()
         for service in self.upkeep:
             if now >= service.next_at:
                 service.next_at = now + service.every_s
                 service.run(term)
 
-    def _look_for_waiting(self) -> None:
+    def _look_for_foreign(self) -> None:
         """Find jobs that others stored (retries, on-demand jobs) and whose notice did not arrive."""
-        until = self.clock.now() + timedelta(seconds=self.settings.horizon_s)
-        known = {*self.agenda, *self.gate.holds()}
-        self.agenda.add(store.waiting_jobs(self.database, until=until, limit=5000, known=known))
+        found = store.foreign_jobs(self.database, until=self._horizon(), limit=LOOK_LIMIT)
+        self._add_unknown(found)
+
+    def _look_for_overdue(self) -> None:
+        """Find what should have gone out and is not in memory, however that came about."""
+        overdue = self.clock.now() - OVERDUE
+        self._add_unknown(store.waiting_jobs(self.database, until=overdue, limit=LOOK_LIMIT))
+
+    def _add_unknown(self, found: list[DueJob]) -> None:
+        held = self.gate.holds()
+        self.agenda.add(job for job in found if job.id not in self.agenda and job.id not in held)
+
+    def _horizon(self) -> datetime:
+        return self.clock.now() + timedelta(seconds=self.settings.horizon_s)
 
     def _render_ahead(self) -> bool:
         """Write messages of jobs that are due soon; return whether there are more to write."""
-        batch = self.agenda.pop_unrendered(self.clock.now() + RENDER_AHEAD, RENDER_BATCH)
+        batch = self.agenda.pop_unrendered(RENDER_BATCH)
         try:
             for job in batch:
                 self.publisher.render(job)

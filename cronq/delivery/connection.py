@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from celery import Celery
+from celery import Celery, signals
 from kombu import Queue
 
 from cronq.delivery.message import MessageBuilder, announce
@@ -73,8 +73,9 @@ class BrokerConnection:
 
     def tell(self, sent: list[DueJob]) -> None:
         """Let Celery's listeners know what was published; nobody listening, nothing paid."""
-        for due in sent:
-            announce(due.message)
+        if signals.after_task_publish.receivers:
+            for due in sent:
+                announce(due.message)
         events = [due.message for due in sent if due.message.sent_event is not None]
         if events:
             with self._app.events.Dispatcher(

@@ -103,14 +103,13 @@ class MessageBuilder:
 
 def announce(message: Message) -> None:
     """Tell those who listen to `after_task_publish` that the broker has `message`."""
-    if signals.after_task_publish.receivers:
-        signals.after_task_publish.send(
-            sender=message.task,
-            body=message.body,
-            headers=message.headers,
-            exchange=message.exchange,
-            routing_key=message.routing_key,
-        )
+    signals.after_task_publish.send(
+        sender=message.task,
+        body=message.body,
+        headers=message.headers,
+        exchange=message.exchange,
+        routing_key=message.routing_key,
+    )
 
 
 def iso(moment: datetime) -> str:

@@ -9,12 +9,14 @@ from cronq.delivery.publisher import PublishFailed
 from cronq.store.agenda import DueJob
 
 CONFIRM_TIMEOUT_S = 10.0
+WINDOW = 1000
+"""Unconfirmed messages at which the sender waits for half of them: the broker never runs dry."""
 
 
 class RabbitMQPublisher(BrokerConnection):
     """Sends a window of messages, then waits once for all their confirms."""
 
-    batch = 500
+    batch = 5000
 
     _next_tag = 1
 
@@ -62,7 +64,9 @@ class RabbitMQPublisher(BrokerConnection):
                 )
                 self._outstanding[self._next_tag] = due.id
                 self._next_tag += 1
-            self._await_confirms()
+                if len(self._outstanding) >= WINDOW:
+                    self._await_confirms(WINDOW // 2)
+            self._await_confirms(0)
             confirmed = [due for due in batch if due.id not in self._refused]
             self.tell(confirmed)
         except Exception as error:
@@ -71,9 +75,9 @@ class RabbitMQPublisher(BrokerConnection):
             raise PublishFailed(error) from error
         return [due.id for due in confirmed]
 
-    def _await_confirms(self) -> None:
+    def _await_confirms(self, remaining: int) -> None:
         deadline = time.monotonic() + CONFIRM_TIMEOUT_S
-        while self._outstanding:
+        while len(self._outstanding) > remaining:
             self._connection.drain_events(timeout=max(0.001, deadline - time.monotonic()))
 
     def _on_ack(self, tag: int, multiple: bool) -> None:

@@ -5,13 +5,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, case, func, literal_column, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    select,
+    text,
+    update,
+)
 
 from cronq.job import ACTIVE, State, Trigger
 from cronq.schedule import Overlap, Reason
 from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule, stored
-from cronq.store.tables import job, schedule
+from cronq.store.tables import FOREIGN, job, schedule
 
 ON_THE_BROKER = (State.PENDING, State.RETRYING)
 """States of a job whose message is, or should be, on the broker (if it was published at all)."""
@@ -161,19 +172,17 @@ def advance(
         )
 
 
-def waiting_jobs(
-    database: Database, *, until: datetime, limit: int, known: Iterable[str] = ()
-) -> list[DueJob]:
-    """Return jobs that wait for a due time up to `until`, earliest first, without those in `known`."""
-    waiting = (*_WAITING, job.c.due_at <= until)
-    known = set(known)
+def waiting_jobs(database: Database, *, until: datetime, limit: int) -> list[DueJob]:
+    """Return jobs that wait for a due time up to `until`, earliest first."""
+    query = select(*_READ).where(*_WAITING, job.c.due_at <= until).order_by(job.c.due_at).limit(limit)
     with database.autocommit() as connection:
-        if known:
-            ids = connection.execute(select(job.c.id).where(*waiting).order_by(job.c.due_at)).scalars()
-            fresh = [i for i in ids if i not in known][:limit]
-            query = select(*_READ).where(job.c.id.in_(fresh)).order_by(job.c.due_at)
-        else:
-            query = select(*_READ).where(*waiting).order_by(job.c.due_at).limit(limit)
+        return [due_job(row) for row in connection.execute(query)]
+
+
+def foreign_jobs(database: Database, *, until: datetime, limit: int) -> list[DueJob]:
+    """Return those of them that others stored: retries, on-demand jobs, dead letters sent back."""
+    query = select(*_READ).where(text(FOREIGN), job.c.due_at <= until).order_by(job.c.due_at).limit(limit)
+    with database.autocommit() as connection:
         return [due_job(row) for row in connection.execute(query)]
 
 

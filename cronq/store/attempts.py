@@ -108,7 +108,10 @@ def settle(database: Database, settlement: Settlement, *, only_expired: bool = F
             )
             settled = done.rowcount == 1
         else:
-            settled = connection.execute(text(_update(database, settlement, guard)), values).one_or_none() is not None
+            settled = (
+                connection.execute(text(_update(database, settlement, guard)), values).one_or_none()
+                is not None
+            )
             if settled:
                 connection.execute(text(f"{_INSERT} FROM cronq_job WHERE id = :id"), values)
     return settled

@@ -126,6 +126,11 @@ deploy = Table(
 
 _WAITING = text("state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL")
 _PUBLISHED = text("state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL")
+FOREIGN = (
+    "published_at IS NULL AND (state = 'RETRYING' OR "
+    "(state = 'SCHEDULED' AND (attempts > 0 OR trigger NOT IN ('schedule', 'catch_up'))))"
+)
+"""Jobs that wait for a due time and that the leader did not plan itself: it has to find them."""
 _ACTIVE = text("state IN ('PENDING', 'RUNNING', 'RETRYING')")
 _EXCLUSIVE = text("exclusive AND state = 'RUNNING'")
 
@@ -173,6 +178,7 @@ job = Table(
     # The guarantee that no lock can give: a fire time is planned once, whoever plans it how often.
     UniqueConstraint("schedule_id", "fire_time", "item", name="cronq_job_one_per_fire_time"),
     Index("cronq_job_waiting", "due_at", postgresql_where=_WAITING, sqlite_where=_WAITING),
+    Index("cronq_job_foreign", "due_at", postgresql_where=text(FOREIGN), sqlite_where=text(FOREIGN)),
     Index("cronq_job_active", "schedule_id", postgresql_where=_ACTIVE, sqlite_where=_ACTIVE),
     Index(
         "cronq_job_published",

@@ -86,6 +86,18 @@ def upgrade() -> None:
     op.create_index("cronq_job_by_state", "cronq_job", ["state", "planned_at"], unique=False)
     op.create_index("cronq_job_by_time", "cronq_job", ["planned_at", "id"], unique=False)
     op.create_index(
+        "cronq_job_foreign",
+        "cronq_job",
+        ["due_at"],
+        unique=False,
+        postgresql_where=sa.text(
+            "published_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR trigger NOT IN ('schedule', 'catch_up'))))"
+        ),
+        sqlite_where=sa.text(
+            "published_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR trigger NOT IN ('schedule', 'catch_up'))))"
+        ),
+    )
+    op.create_index(
         "cronq_job_leased",
         "cronq_job",
         ["lease_until"],
@@ -256,6 +268,16 @@ def downgrade() -> None:
         table_name="cronq_job",
         postgresql_where=sa.text("state = 'RUNNING'"),
         sqlite_where=sa.text("state = 'RUNNING'"),
+    )
+    op.drop_index(
+        "cronq_job_foreign",
+        table_name="cronq_job",
+        postgresql_where=sa.text(
+            "published_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR trigger NOT IN ('schedule', 'catch_up'))))"
+        ),
+        sqlite_where=sa.text(
+            "published_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR trigger NOT IN ('schedule', 'catch_up'))))"
+        ),
     )
     op.drop_index("cronq_job_by_time", table_name="cronq_job")
     op.drop_index("cronq_job_by_state", table_name="cronq_job")
