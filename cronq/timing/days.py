@@ -18,6 +18,8 @@ CENTURY_GAP = 41
 LAST_YEAR = 9990
 """Nothing is computed beyond this year: Python's calendar ends at 9999."""
 SATURDAY = 6
+EVERY_MONTH = tuple(range(1, 13))
+ALL_MONTHS = 0b1111111111110
 
 
 class DayRule:
@@ -28,7 +30,7 @@ class DayRule:
     def __init__(self, days: Field, months: Field, weekdays: Field, years: Field | None, both: bool) -> None:
         self._days, self._weekdays, self._both = days, weekdays, both or days.star or weekdays.star
         self._years = None if years is None else years.mask
-        self.months = tuple(m for m in range(1, 13) if months.mask >> m & 1)
+        self.months = EVERY_MONTH if months.star and months.mask == ALL_MONTHS else _numbers(months.mask)
         self._known: dict[int, int] = {}
 
     def days(self, year: int, month: int) -> int:
@@ -95,6 +97,10 @@ class DayRule:
         for special in self._weekdays.specials:
             on_weekdays |= _special_weekdays(special, first, length)
         return (days & on_weekdays if self._both else days | on_weekdays) & whole
+
+
+def _numbers(mask: int) -> tuple[int, ...]:
+    return tuple([number for number in EVERY_MONTH if mask >> number & 1])
 
 
 def _special_days(rule: Special, first: int, length: int) -> int:

@@ -57,16 +57,12 @@ class Expression(NamedTuple):
     weekday: Field
     year: Field | None
     both: bool  #: the caller asked for day-of-month AND day-of-week
+    hashed: bool  #: some field holds an `H`
 
     @property
     def interval(self) -> bool:
         """Whether it is interval-like: a `*`, a range or a step in the second, minute or hour field."""
         return self.second.interval or self.minute.interval or self.hour.interval
-
-    @property
-    def hashed(self) -> bool:
-        """Whether any field holds an `H`."""
-        return any(each is not None and not isinstance(each, str | bool) and each.hashed for each in self)
 
     @property
     def days(self) -> DayRule:
@@ -99,7 +95,10 @@ def parse_expression(text: str, day: Literal["or", "and"], hash_id: str | None) 
     year = fields.pop() if len(kinds) == len(KINDS[7]) else None
     second = AT_ZERO if kinds is KINDS[5] else fields.pop(0)
     minute, hour, days, month, weekday = fields
-    parsed = Expression(" ".join(words), second, minute, hour, days, month, weekday, year, day == "and")
+    hashed = "H" in upper and any(each.hashed for each in (second, *fields))
+    parsed = Expression(
+        " ".join(words), second, minute, hour, days, month, weekday, year, day == "and", hashed
+    )
     if parsed.day.mask != EVERY_DAY or year is not None or parsed.weekday.specials:
         _refuse_impossible(text, parsed)
     return parsed

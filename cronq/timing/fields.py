@@ -81,6 +81,8 @@ def parse_field(kind: Kind, text: str, hash_id: str | None) -> Field:
     """
     if text == "*":
         return Field(((1 << kind.size) - 1) << kind.low, star=True, interval=True)
+    if text.isdigit():
+        return Field(1 << _fold(kind, _value(kind, text, 0)))
     mask, specials, offset = 0, [], 0
     interval = hashed = False
     for item in text.split(","):

@@ -14,6 +14,9 @@ NEVER = 1 << 60
 """The wall time of something that does not come (again); for the past, `-NEVER`."""
 LAST_DAY = date(9990, 1, 1).toordinal() - EPOCH_ORDINAL
 
+ALL_HOURS = (1 << 24) - 1
+EVERY_HOUR = sum(1 << (60 * hour) for hour in range(24))
+
 _date = date.fromordinal
 
 
@@ -93,10 +96,13 @@ class WallMatcher:
 @lru_cache(maxsize=4096)
 def minutes_of_day(minutes: int, hours: int) -> int:
     """Return the 1,440 minutes of a day as a bit set: every set minute of every set hour."""
-    spread = 0
-    for hour in range(24):
-        if hours >> hour & 1:
+    spread = EVERY_HOUR
+    if hours != ALL_HOURS:
+        spread = 0
+        while hours:
+            hour = _low(hours)
             spread |= 1 << (60 * hour)
+            hours ^= 1 << hour
     return minutes * spread
 
 

@@ -1,0 +1,1 @@
+"""Benchmarks: programs that measure and print; none is a test."""
