@@ -1,7 +1,6 @@
 """What the commands share: the app they speak for, and how they print."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +12,7 @@ from rich.table import Table
 
 from cronq.app import Cronq, cronq_of
 from cronq.store.schema import require_schema
+from cronq.views import to_json
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
@@ -48,7 +48,7 @@ def _settings_app() -> Celery:
 
 def print_json(value: Any) -> None:  # noqa: ANN401
     """Print `value`; instants as RFC 3339 in UTC."""
-    click.echo(json.dumps(value, default=_plain, indent=2))
+    click.echo(to_json(value, indent=2))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -62,48 +62,6 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     console.print(table)
 
 
-def job_fields(row: Mapping[str, Any], live: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return a job as the command line and the API show it."""
-    progress = dict(row["progress"] or {})
-    if row["state"] == "RUNNING" and live:
-        progress.update(live)
-    return {
-        "id": row["id"],
-        "type": row["task"],
-        "status": row["state"],
-        "progress": progress.get("progress", 0),
-        "created_at": row["planned_at"],
-        "due_at": row["due_at"],
-        "published_at": row["published_at"],
-        "started_at": row["started_at"],
-        "updated_at": row["updated_at"],
-        "finished_at": row["finished_at"],
-        "metadata": {name: progress.get(name) for name in ("current_step", "steps_completed", "steps_total")},
-        "attempts": row["attempts"],
-        "max_attempts": row["max_attempts"],
-        "error": row["error"],
-        "result": row["result"],
-        "schedule": row["schedule_name"],
-        "fire_time": row["fire_time"],
-        "trigger": row["trigger"],
-        "reason": row["reason"],
-        "coalesced_into": row["coalesced_into"],
-        "tenant": row["tenant"],
-        "queue": row["queue"],
-        "priority": row["priority"],
-        "worker": row["worker"],
-        "args": row["args"],
-        "kwargs": row["kwargs"],
-        "cancel_requested_at": row["cancel_requested_at"],
-    }
-
-
 def short_time(moment: datetime | None) -> str:
     """Return `moment` as it stands in a table."""
     return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    raise TypeError(f"{type(value).__name__} is not JSON")

@@ -11,12 +11,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from cronq.app import Cronq
-from cronq.cli.common import job_fields, json_option, parts_of, print_json, print_table, short_time
+from cronq.cli.common import json_option, parts_of, print_json, print_table, short_time
 from cronq.coordination.redis_client import RedisError
 from cronq.job import ENDS, State
 from cronq.store import jobs as store
 from cronq.store.jobs import JobFilter
 from cronq.timing import duration
+from cronq.views import attempt_fields, job_fields
 
 
 @click.group()
@@ -100,7 +101,7 @@ def show(context: click.Context, *, job_id: str, as_json: bool) -> None:
     parts = parts_of(context)
     row = store.get_job(parts.database, job_id)
     item = job_fields(row, _live(parts, [job_id]).get(job_id))
-    item["attempt_list"] = [dict(attempt) for attempt in store.attempts_of(parts.database, job_id)]
+    item["attempt_list"] = [attempt_fields(row) for row in store.attempts_of(parts.database, job_id)]
     item["log"] = _log(parts, job_id)
     if as_json:
         print_json(item)

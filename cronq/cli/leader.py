@@ -3,9 +3,7 @@
 import click
 
 from cronq.cli.common import json_option, parts_of, print_json, print_table, short_time
-from cronq.coordination.lock import lock_holder
-from cronq.coordination.redis_client import RedisError
-from cronq.store.terms import read_term
+from cronq.views import leader_fields
 
 
 @click.command()
@@ -16,31 +14,16 @@ def leader(context: click.Context, *, as_json: bool) -> None:
 
     Exit code 1 if nobody leads.
     """
-    parts = parts_of(context)
-    term = read_term(parts.database, 0)
-    redis_error = None
-    try:
-        holder = lock_holder(parts.redis, prefix=parts.settings.key_prefix, shard=0)
-        beats = parts.beats.read()
-    except RedisError as error:
-        holder, beats, redis_error = None, [], str(error)
-    leads = term is not None and (holder == term.holder or redis_error is not None)
+    facts = leader_fields(parts_of(context))
+    leads = facts["holder"] is not None
     if as_json:
-        known = term if leads else None
-        print_json(
-            {
-                "holder": known and known.holder,
-                "host": known and known.host,
-                "pid": known and known.pid,
-                "term": known and known.term,
-                "since": known and known.since,
-                "confirmed": redis_error is None and leads,
-                "beats": beats,
-            }
-        )
-    elif term is not None and leads:
-        unsure = f" (Redis does not answer: {redis_error}; this is what SQL knows)" if redis_error else ""
-        click.echo(f"{term.holder} leads in term {term.term} since {short_time(term.since)}{unsure}")
+        print_json({name: value for name, value in facts.items() if name != "redis_error"})
+    elif leads:
+        unsure = ""
+        if facts["redis_error"] is not None:
+            unsure = f" (Redis does not answer: {facts['redis_error']}; this is what SQL knows)"
+        since = short_time(facts["since"])
+        click.echo(f"{facts['holder']} leads in term {facts['term']} since {since}{unsure}")
         print_table(
             "",
             ["BEAT", "HOST", "PID", "LEADS", "CLOCK OFFSET"],
@@ -52,7 +35,7 @@ def leader(context: click.Context, *, as_json: bool) -> None:
                     "yes" if b["leads"] else "",
                     f"{b['clock_offset_s']:+.3f} s",
                 )
-                for b in beats
+                for b in facts["beats"]
             ],
         )
     else:

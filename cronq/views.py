@@ -1,0 +1,143 @@
+"""How a job, a schedule and the leader look to people: the same in the shell, in the API and on the page.
+
+No secret passes: values under names such as `password`, and passwords inside URLs, become three stars.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from cronq.app import Cronq
+from cronq.coordination.lock import lock_holder
+from cronq.coordination.redis_client import RedisError
+from cronq.store.schedules import StoredSchedule, to_data
+from cronq.store.terms import read_term
+
+STARS: Final = "***"
+_SECRET_NAME = re.compile(
+    r"pass(word|wd|phrase)?$|secret|token$|api[_-]?key|private[_-]?key|credential|authorization|cookie",
+    re.IGNORECASE,
+)
+_URL_PASSWORD = re.compile(r"(\w+://[^\s:/@]*:)[^\s/@]+(?=@)")
+
+
+def job_fields(row: Mapping[Any, Any], live: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return a job's row, with its `live` progress if it runs."""
+    progress = dict(row["progress"] or {})
+    if row["state"] == "RUNNING" and live:
+        progress.update(live)
+    return {
+        "id": row["id"],
+        "type": row["task"],
+        "status": row["state"],
+        "progress": progress.get("progress", 0),
+        "created_at": row["planned_at"],
+        "due_at": row["due_at"],
+        "published_at": row["published_at"],
+        "started_at": row["started_at"],
+        "updated_at": row["updated_at"],
+        "finished_at": row["finished_at"],
+        "metadata": {name: progress.get(name) for name in ("current_step", "steps_completed", "steps_total")},
+        "attempts": row["attempts"],
+        "max_attempts": row["max_attempts"],
+        "error": without_secrets(row["error"]),
+        "result": without_secrets(row["result"]),
+        "schedule": row["schedule_name"],
+        "fire_time": row["fire_time"],
+        "trigger": row["trigger"],
+        "reason": row["reason"],
+        "coalesced_into": row["coalesced_into"],
+        "tenant": row["tenant"],
+        "queue": row["queue"],
+        "priority": row["priority"],
+        "worker": row["worker"],
+        "args": without_secrets(row["args"]),
+        "kwargs": without_secrets(row["kwargs"]),
+        "cancel_requested_at": row["cancel_requested_at"],
+    }
+
+
+def attempt_fields(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return one finished attempt; its lease's token stays inside."""
+    fields = {name: row[name] for name in ("number", "worker", "started_at", "ended_at", "outcome", "kind")}
+    return fields | {"error": without_secrets(row["error"])}
+
+
+def schedule_fields(stored: StoredSchedule) -> dict[str, Any]:
+    """Return a schedule: what was declared, and where it stands."""
+    declared = to_data(stored.definition)
+    return {
+        "id": stored.id,
+        **declared,
+        "args": without_secrets(declared["args"]),
+        "kwargs": without_secrets(declared["kwargs"]),
+        "version": stored.version,
+        "source": stored.source,
+        "next_fire_at": stored.next_fire_at,
+        "paused_at": stored.paused_at,
+        "pause_note": stored.pause_note,
+        "retired_at": stored.retired_at,
+        "fault": stored.fault,
+    }
+
+
+def leader_fields(parts: Cronq) -> dict[str, Any]:
+    """Return who leads, and the beats that are alive; `confirmed` is False where only SQL could be asked."""
+    term = read_term(parts.database, 0)
+    redis_error = None
+    try:
+        holder = lock_holder(parts.redis, prefix=parts.settings.key_prefix, shard=0)
+        beats = parts.beats.read()
+    except RedisError as error:
+        holder, beats, redis_error = None, [], str(error)
+    known = term if term is not None and (holder == term.holder or redis_error is not None) else None
+    return {
+        "holder": known and known.holder,
+        "host": known and known.host,
+        "pid": known and known.pid,
+        "term": known and known.term,
+        "since": known and known.since,
+        "confirmed": redis_error is None and known is not None,
+        "redis_error": redis_error,
+        "beats": beats,
+    }
+
+
+def live_progress(parts: Cronq, rows: list[Any]) -> dict[str, dict[str, Any]]:
+    """Return the live progress of those of `rows` that run; without Redis none, for SQL has the state."""
+    try:
+        return parts.board.read([row["id"] for row in rows if row["state"] == "RUNNING"])
+    except RedisError:
+        return {}
+
+
+def without_secrets(value: Any) -> Any:  # noqa: ANN401
+    """Return `value` (anything JSON can hold) with what looks secret replaced by stars."""
+    if isinstance(value, str):
+        return _URL_PASSWORD.sub(rf"\1{STARS}", value) if "://" in value else value
+    if isinstance(value, Mapping):
+        return {
+            key: STARS if _SECRET_NAME.search(str(key)) and inner is not None else without_secrets(inner)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [without_secrets(inner) for inner in value]
+    return value
+
+
+def to_json(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401
+    """Return `value` as JSON; instants as RFC 3339 in UTC."""
+    return json.dumps(value, default=_plain, indent=indent, ensure_ascii=False)
+
+
+def iso(moment: datetime) -> str:
+    """Return `moment` as RFC 3339 in UTC."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return iso(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
