@@ -1,9 +1,15 @@
 """Distributed cron for Celery: every fire time ends in exactly one recorded outcome."""
 
+from typing import TYPE_CHECKING
+
 from cronq import progress
 from cronq.context import JobContext, current_job
 from cronq.declaration import at, cron, delay, every, rrule
 from cronq.errors import Cancelled, CronqError, Permanent
+
+if TYPE_CHECKING:
+    from cronq.app import configure
+    from cronq.demand import enqueue
 
 __all__ = [
     "Cancelled",

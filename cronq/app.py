@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import redis
-from celery import Celery
+from celery import Celery, signals
 
 from cronq.beat.catalog import collect, take_over
 from cronq.beat.loop import BeatLoop, Upkeep
@@ -31,7 +31,7 @@ from cronq.store.terms import Term
 from cronq.upkeep.job_rescuer import JobRescuer
 from cronq.upkeep.publish_reconciler import PublishReconciler
 from cronq.worker.desk import StoreDesk
-from cronq.worker.task import wrap_tasks
+from cronq.worker.task import bury_unknown, wrap_tasks
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Cronq:
         return Sighting(sql=_ask(lambda: self.database.clock().timestamp()), redis=_ask(self._redis_time))
 
     def _redis_time(self) -> float:
-        seconds, micros = self.redis.time()  # type: ignore[misc]
+        seconds, micros = self.redis.time()
         return float(seconds) + float(micros) / 1e6
 
 
@@ -103,7 +103,7 @@ class Beat:
             pid=self._pid,
             lock_s=settings.lock_s,
             standby_poll_s=settings.standby_poll_s,
-            on_change=lambda: self.loop.wake.set(),
+            on_change=self._wake,
             on_beat=lambda leads: self._tell_board(holder, leads=leads),
         )
         self.loop = BeatLoop(
@@ -132,6 +132,9 @@ class Beat:
         """Release the lock. May be called from a signal handler, in the middle of a step, and twice."""
         self._listener.stop()
         self.leadership.stop()
+
+    def _wake(self) -> None:
+        self.loop.wake.set()
 
     def _take_over(self, term: Term) -> None:
         cronq = self._cronq
@@ -177,6 +180,11 @@ def prepare_worker(app: Celery) -> None:
     require_schema(parts.database)
     parts.database.dispose()  # pool children must not inherit a connection
     wrap_tasks(app, lambda: cronq_of(app).desk)
+
+    def on_unknown(sender: Any, name: str, message: Any, **_kwargs: Any) -> None:  # noqa: ANN401
+        bury_unknown(cronq_of(app).desk, str(sender.hostname), name, message)
+
+    signals.task_unknown.connect(on_unknown, weak=False, dispatch_uid=f"cronq.unknown.{id(app)}")
 
 
 def configure(app: Celery) -> Celery:

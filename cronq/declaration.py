@@ -102,6 +102,12 @@ def rrule(text: str, *, tz: str = "UTC", name: str | None = None, **policy: Any)
     return When(timing_from({"kind": "rrule", "text": text, "tz": tz}), name=name, **_policy(policy))
 
 
+def _duration(value: Duration) -> timedelta:
+    if isinstance(value, str):
+        return duration(value)
+    return value if isinstance(value, timedelta) else timedelta(seconds=value)
+
+
 _CONVERT: Mapping[str, Callable[[Any], Any]] = {
     "args": tuple,
     "kwargs": dict,
@@ -110,8 +116,8 @@ _CONVERT: Mapping[str, Callable[[Any], Any]] = {
     "overlap": Overlap,
     "buffer": int,
     "catch_up": CatchUp,
-    "catch_up_window": lambda value: _duration(value),
-    "jitter": lambda value: _duration(value),
+    "catch_up_window": _duration,
+    "jitter": _duration,
     "max_attempts": int,
     "tenant": str,
 }
@@ -122,12 +128,6 @@ def _policy(given: Mapping[str, Any]) -> dict[str, Any]:
     if unknown:
         raise TypeError(f"there is no schedule policy {unknown[0]!r}; there are {', '.join(_CONVERT)}")
     return {name: _CONVERT[name](value) for name, value in given.items()}
-
-
-def _duration(value: Duration) -> timedelta:
-    if isinstance(value, str):
-        return duration(value)
-    return value if isinstance(value, timedelta) else timedelta(seconds=value)
 
 
 def names_of(pairs: Sequence[tuple[When, str]]) -> list[str]:

@@ -71,6 +71,24 @@ class LeaseLost(CronqError):
     """This worker's lease on the job ran out, so another may have it: stop, nothing will be recorded here."""
 
 
+class ScheduleRefused(CronqError, ValueError):
+    """What was asked of a schedule cannot be done to it as it stands; nothing was changed."""
+
+
+class VersionConflict(CronqError):
+    """Somebody changed the schedule since it was read; nothing was changed now."""
+
+    def __init__(self, name: str, seen: int, found: int) -> None:
+        self.name, self.seen, self.found = name, seen, found
+        super().__init__(
+            f"schedule {name!r} is at version {found}, not {seen}: somebody changed it; read it again first"
+        )
+
+
+class TokenRefused(CronqError, ValueError):
+    """A token that cannot be made or revoked: its name is taken, or unknown."""
+
+
 def first_line(cause: object) -> str:
     """Return the first line of `cause`, which is what fits into a one-line message."""
     return str(cause).strip().split("\n", 1)[0] or type(cause).__name__

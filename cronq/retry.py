@@ -28,7 +28,7 @@ class Backoff:
 
     def wait_s(self, attempt: int, uniform: float | None = None) -> float:
         """Return the seconds to wait after attempt number `attempt` (from 1) failed."""
-        ceiling = min(self.longest_s, self.base_s * 2 ** min(attempt - 1, 60))
+        ceiling: float = min(self.longest_s, self.base_s * 2.0 ** min(attempt - 1, 60))
         return ceiling * (random.random() if uniform is None else uniform)  # noqa: S311 - not a secret
 
 

@@ -1,7 +1,8 @@
 """Every setting: its default, its unit, its meaning.
 
 A value comes from the environment (`CRONQ_LOCK_S=3`), else from the Celery app (`app.conf.cronq_lock_s`),
-else from a `cronq up` that runs in this folder, else from the default. `Settings` is frozen and built once a process.
+else from a `cronq up` that runs in this folder, else from the default. `Settings` is frozen, and built once
+a process.
 """
 
 import difflib

@@ -63,7 +63,7 @@ def take_over(
     stamp: str,
     now: datetime,
 ) -> bool:
-    """Make SQL's schedules of `source` those that were declared; False if a newer deploy has done so already."""
+    """Make SQL's schedules of `source` the declared ones; False if a newer deploy has done so already."""
     wanted = {schedule.id: schedule for schedule in schedules}
     with database.begin() as connection:
         hold_term(connection, term)
@@ -142,9 +142,7 @@ def _from_entry(app: Celery, name: str, entry: Any) -> Schedule:  # noqa: ANN401
             given[option] = options.pop(option)
     ignored = sorted(set(options) - {"headers", "expires"})
     if ignored:
-        logging.getLogger(__name__).warning(
-            "schedule %s: options %s have no effect", name, ", ".join(ignored)
-        )
+        log.warning("schedule.options_ignored", schedule=name, options=", ".join(ignored))
     return when.schedule(name=name, task=str(entry["task"]), **given)
 
 

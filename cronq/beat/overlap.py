@@ -1,4 +1,4 @@
-"""May a due job go out, although an earlier job of its schedule is still going on?"""
+"""Whether a due job may go out although an earlier job of its schedule is still going on."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ class OverlapGate:
         """Return the schedules of `batch` that have to be looked up before `decide`."""
         return list(
             {job.schedule_id for job in batch if job.schedule_id in self._busy and _gated(job)} - {None}
-        )  # type: ignore[arg-type]
+        )
 
     def refresh(self, asked: Iterable[str], still_busy: set[str]) -> None:
         """Take in that of the schedules `asked` only `still_busy` have a job going on."""

@@ -12,7 +12,7 @@ from cronq.timing import CaughtUp, Decision, Delay, Timing, catch_up, jitter, ti
 from cronq.timing.base import MICROSECOND
 
 LATE_AFTER: Final = timedelta(seconds=10)
-"""How late a fire time may be planned before the catch-up policy decides about it: a change of leader is not an outage."""
+"""How late a fire time may be planned before the catch-up policy decides: a hand-over is no outage."""
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ class CronqScheduler(Scheduler):  # type: ignore[misc]
     def __init__(self, app: Any, *, lazy: bool = False, **kwargs: Any) -> None:  # noqa: ANN401
         self._beat: Beat | None = None
         self._closing = False
-        # Celery builds one scheduler for its banner (lazy) and one to run; what starts, starts with the second.
+        # Celery builds one scheduler for its banner (lazy) and one to run; only the second starts anything.
         super().__init__(app, lazy=lazy, **{**kwargs, "max_interval": TICK_S})
 
     def setup_schedule(self) -> None:

@@ -41,7 +41,7 @@ def _problems(context: click.Context, app_name: str | None) -> list[str]:
     url = hide_password(parts.settings.redis_url)
     try:
         parts.redis.ping()
-        policy = str(parts.redis.config_get("maxmemory-policy").get("maxmemory-policy", ""))  # type: ignore[union-attr]
+        policy = str(parts.redis.config_get("maxmemory-policy").get("maxmemory-policy", ""))
         if policy not in ("", "noeviction"):
             problems.append(
                 f"Redis at {url} may evict the lock (maxmemory-policy {policy}); set it to noeviction"

@@ -1,4 +1,4 @@
-"""`cronq leader`: who leads?"""
+"""`cronq leader`: who leads, since when, and whether the clocks agree."""
 
 import click
 

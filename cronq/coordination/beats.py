@@ -1,4 +1,4 @@
-"""Which beats are alive, who leads, and how far are their wall clocks off?"""
+"""Which beats are alive, which one leads, and how far their wall clocks are off."""
 
 import contextlib
 import json
@@ -28,5 +28,5 @@ class BeatBoard:
         """Return the beats that are alive, the leader first."""
         keys = list(self._client.scan_iter(self._prefix + "*", count=100))
         values = self._client.mget(keys) if keys else []
-        beats = [json.loads(value) for value in values if value is not None]  # type: ignore[union-attr]
+        beats = [json.loads(value) for value in values if value is not None]
         return sorted(beats, key=lambda beat: (not beat["leads"], beat["holder"]))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from cronq.coordination.lock import LeaderLock, Renewal
 from cronq.coordination.redis_client import RedisError
+from cronq.errors import first_line
 from cronq.store.database import Database
 from cronq.store.terms import Term, begin_term, read_term
 from cronq.telemetry.log import get_logger
@@ -97,7 +98,7 @@ class Leadership:
                 return
         except RedisError as error:
             log.warning_once(
-                "leadership.redis_away", error=str(error), consequence="no new leader until it is back"
+                "leadership.redis_away", error=first_line(error), consequence="no new leader until it is back"
             )
             return
         try:
@@ -105,7 +106,9 @@ class Leadership:
                 self._database, shard=self._shard, holder=self._lock.holder, host=self._host, pid=self._pid
             )
         except Exception as error:  # noqa: BLE001 - whatever SQL says, without a term nobody leads
-            log.warning_once("leadership.no_term", error=str(error), consequence="the lock is given back")
+            log.warning_once(
+                "leadership.no_term", error=first_line(error), consequence="the lock is given back"
+            )
             self._give_back()
             return
         self._held = (term, sent + self._lock_s)
@@ -118,7 +121,7 @@ class Leadership:
             renewal = self._lock.renew()
         except RedisError as error:
             log.warning_once(
-                "leadership.redis_away", error=str(error), consequence="the term in SQL is asked"
+                "leadership.redis_away", error=first_line(error), consequence="the term in SQL is asked"
             )
             self._renew_by_term(term, sent)
             return
@@ -134,7 +137,7 @@ class Leadership:
         try:
             newest = read_term(self._database, self._shard)
         except Exception as error:  # noqa: BLE001 - any failure to read means: not confirmed
-            log.warning_once("leadership.unconfirmed", error=str(error), consequence="trust runs out")
+            log.warning_once("leadership.unconfirmed", error=first_line(error), consequence="trust runs out")
             if self.current() is None:
                 self._lose("neither Redis nor SQL confirmed it in time")
             return
@@ -160,4 +163,6 @@ class Leadership:
         try:
             self._lock.release()
         except RedisError as error:
-            log.warning("leadership.not_released", error=str(error), consequence="the lock expires by itself")
+            log.warning(
+                "leadership.not_released", error=first_line(error), consequence="the lock expires by itself"
+            )

@@ -32,7 +32,7 @@ class LeaderLock:
 
     def renew(self) -> Renewal:
         """Hold the lock for its full time again."""
-        return Renewal(self._renew(keys=[self.key], args=[self.holder, self._ttl_ms]))  # type: ignore[arg-type]
+        return Renewal(self._renew(keys=[self.key], args=[self.holder, self._ttl_ms]))
 
     def release(self) -> None:
         """Give the lock back, if it is ours."""

@@ -1,7 +1,7 @@
 """What every publisher can do; and which one serves a broker."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from celery import Celery
 
@@ -21,8 +21,9 @@ class Publisher(Protocol):
     batch: int
     """How many messages are best sent in one call of `publish`."""
 
-    outages: tuple[type[BaseException], ...]
-    """What a broker that is away raises."""
+    @property
+    def outages(self) -> tuple[type[BaseException], ...]:
+        """What a broker that is away raises."""
 
     def queue_of(self, task: str, queue: str | None) -> str:
         """Return the name of the queue that a job of `task` goes to."""
@@ -43,11 +44,12 @@ class Publisher(Protocol):
         """Drop the connection; the next call opens a new one."""
 
 
-def open_publisher(app: Celery, *, flower_names: str) -> Publisher:
+def open_publisher(app: Celery, *, flower_names: Literal["schedule", "task"]) -> Publisher:
     """Return the publisher for the app's broker."""
     from cronq.delivery.rabbitmq import RabbitMQPublisher  # noqa: PLC0415 - only one of the two is needed
     from cronq.delivery.redis_list import RedisPublisher  # noqa: PLC0415
 
     transport = app.connection_for_write().transport_cls
-    kind = RedisPublisher if transport in ("redis", "rediss", "sentinel") else RabbitMQPublisher
-    return kind(app, flower_names=flower_names)  # type: ignore[arg-type]
+    if transport in ("redis", "rediss", "sentinel"):
+        return RedisPublisher(app, flower_names=flower_names)
+    return RabbitMQPublisher(app, flower_names=flower_names)

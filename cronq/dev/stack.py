@@ -143,5 +143,5 @@ def _require_free_port(port: int, option: str) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError:
             raise CronqError(
-                f"port {port} is taken, perhaps by another `cronq up`; stop that, or choose another with {option}"
+                f"port {port} is taken, perhaps by another `cronq up`: stop that, or use {option}"
             ) from None

@@ -1,7 +1,7 @@
 """The live view: who leads, what runs, what just happened. Lines instead, where there is no terminal."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -31,7 +31,7 @@ class LiveView:
         self._seen: dict[str, str] = {}
         self._leader = ""
 
-    def __enter__(self) -> "LiveView":
+    def __enter__(self) -> Self:
         for name, url in self._urls.items():
             self._console.print(f"  {name:7} {url}", highlight=False)
         self._console.print("  stop    Ctrl-C\n", highlight=False)

@@ -34,11 +34,11 @@ class Board:
             return {}
         values = self._client.mget([f"{self._prefix}progress:{job_id}" for job_id in job_ids])
         found: dict[str, dict[str, Any]] = {}
-        for job_id, value in zip(job_ids, values, strict=True):  # type: ignore[arg-type]
+        for job_id, value in zip(job_ids, values, strict=True):
             if value is not None:
                 found[job_id] = json.loads(value)
         return found
 
     def read_log(self, job_id: str) -> list[str]:
         """Return the last lines that a job logged."""
-        return [str(line) for line in self._client.lrange(f"{self._prefix}log:{job_id}", 0, -1)]  # type: ignore[union-attr]
+        return [str(line) for line in self._client.lrange(f"{self._prefix}log:{job_id}", 0, -1)]

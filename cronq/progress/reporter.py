@@ -18,7 +18,7 @@ MAX_PENDING_LINES = 200
 
 
 class Report:
-    """One running job's progress. Written by the body's thread, sent from there or from the lease keeper's."""
+    """One running job's progress: written by the body's thread, sent by it or by the lease keeper's."""
 
     def __init__(
         self, job_id: str, attempt: int, *, interval_s: float, send: Callable[["Report"], None]
@@ -92,10 +92,8 @@ def track(items: Iterable[T], total: int | None = None, step: str | None = None)
     if total is None and isinstance(items, Sized):
         total = len(items)
     update(0, total, step)
-    done = 0
-    for item in items:
+    for done, item in enumerate(items, start=1):
         yield item
-        done += 1
         update(done, total, step)
 
 

@@ -118,9 +118,10 @@ def set_next_by_delay(database: Database, shard: int) -> int:
     """
     ended = "(SELECT max(finished_at) FROM cronq_job WHERE cronq_job.schedule_id = cronq_schedule.id)"
     if database.dialect == "sqlite":
-        after = f"coalesce(strftime('%Y-%m-%d %H:%M:%f000', {ended}, delay_s || ' seconds'), {database.now_sql()})"
+        counted = f"strftime('%Y-%m-%d %H:%M:%f000', {ended}, delay_s || ' seconds')"
     else:
-        after = f"coalesce({ended} + make_interval(secs => delay_s), {database.now_sql()})"
+        counted = f"{ended} + make_interval(secs => delay_s)"
+    after = f"coalesce({counted}, {database.now_sql()})"
     going_on = (
         select(job.c.id)
         .where(job.c.schedule_id == schedule.c.id, job.c.state.in_([State.SCHEDULED, *ACTIVE]))

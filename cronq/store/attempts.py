@@ -171,3 +171,24 @@ def _values(settlement: Settlement) -> dict[str, Any]:
         "back": 1 if settlement.outcome is Outcome.HANDED_BACK else 0,
         "crash": 1 if settlement.outcome is Outcome.LOST else 0,
     }
+
+
+def bury(database: Database, job_id: str, *, kind: str, error: str) -> bool:
+    """End a job that no worker can run, without an attempt; False if it is not waiting any more."""
+    statement = text(f"""
+        UPDATE cronq_job SET state = 'FAILED', error = CAST(:error AS text), dead_at = {database.now_sql()},
+            finished_at = {database.now_sql()}, updated_at = {database.now_sql()}
+        WHERE id = :id AND state IN ('SCHEDULED', 'PENDING', 'RETRYING') RETURNING attempts
+    """)
+    insert = text(f"""
+        INSERT INTO cronq_attempt (job_id, token, number, ended_at, outcome, kind, error)
+        SELECT id, :token, attempts, {database.now_sql()}, 'FAILED',
+            CAST(:kind AS varchar), CAST(:error AS text)
+        FROM cronq_job WHERE id = :id
+    """)
+    values = {"id": job_id, "error": error}
+    with database.begin() as connection:
+        buried = connection.execute(statement, values).one_or_none() is not None
+        if buried:
+            connection.execute(insert, {**values, "token": f"buried:{job_id[:28]}", "kind": kind})
+    return buried

@@ -168,7 +168,7 @@ def _matching(query: Select[Any], wanted: JobFilter) -> Select[Any]:
 
 
 def request_cancel_of_schedules(database: Database, ids: Sequence[str]) -> None:
-    """Ask the jobs of the schedules `ids` that are going on to stop; those that have not started never will."""
+    """Ask the jobs of the schedules `ids` that are going on to stop; one that has not started never will."""
     now = database.now()
     with database.begin() as connection:
         connection.execute(

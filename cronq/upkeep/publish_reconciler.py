@@ -20,7 +20,7 @@ log = get_logger(__name__)
 
 
 class PublishReconciler:
-    """Sends again no more than what is missing from each queue: a long queue that is merely slow stays as it is."""
+    """Sends again no more than what is missing from a queue: one that is merely slow stays as it is."""
 
     def __init__(self, database: Database, settings: Settings, publisher: Publisher) -> None:
         self._database, self._publisher = database, publisher
@@ -31,12 +31,13 @@ class PublishReconciler:
         overdue = unclaimed_jobs(self._database, after_s=self._after_s, limit=BATCH)
         if not overdue:
             return
+        outages: tuple[type[BaseException], ...] = (PublishFailed, *self._publisher.outages)
         try:
             lost = self._missing(overdue)
             if not lost:
                 return
             confirmed = self._publisher.publish(lost)
-        except (PublishFailed, *self._publisher.outages) as error:
+        except outages as error:
             log.warning_once(
                 "publish.failed", error=str(error), consequence="it is tried again in a few seconds"
             )

@@ -95,7 +95,7 @@ def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Calla
     finally:
         desk.let_go(token)
     failpoint("before_settle")
-    settlement = _settlement(work, claim, token, report, result, error)
+    settlement = _settlement(work, claim, report, token=token, result=result, error=error)
     if not desk.settle(settlement):
         log.warning("job.settle_refused", job=work.job_id, attempt=claim.attempt, why="the lease was lost")
         return Ended(None)
@@ -115,7 +115,7 @@ def _perform(
     here, reported = running.set(context), reporting.set(report)
     try:
         return body(), None
-    except (Exception, HandBack) as error:
+    except (Exception, HandBack) as error:  # noqa: BLE001 - whatever it was, it is settled
         return None, error
     finally:
         running.reset(here)
@@ -125,10 +125,11 @@ def _perform(
 def _settlement(
     work: Work,
     claim: Claim,
-    token: str,
     report: Report,
-    result: Any,
-    error: BaseException | None,  # noqa: ANN401
+    *,
+    token: str,
+    result: Any,  # noqa: ANN401 - whatever the body returned
+    error: BaseException | None,
 ) -> Settlement:
     outcome, state, kind, wait = _judge(work, claim, error)
     progress = report.state()

@@ -12,7 +12,7 @@ from cronq.job import ENDS, State
 from cronq.progress.board import Board
 from cronq.progress.reporter import Report
 from cronq.settings import Settings
-from cronq.store.attempts import Claim, Settlement, claim, settle
+from cronq.store.attempts import Claim, Settlement, bury, claim, settle
 from cronq.store.database import Database, is_outage
 from cronq.telemetry.log import get_logger
 from cronq.worker.lease_keeper import LeaseKeeper
@@ -20,7 +20,7 @@ from cronq.worker.lease_keeper import LeaseKeeper
 T = TypeVar("T")
 OUTAGE_PAUSE_S = 0.5
 CLAIM_PATIENCE_S = 60.0
-"""How long a claim waits for the database; after that the message is let go, and sent again once all is well."""
+"""How long a claim waits for the database; then the message is let go, and sent again later."""
 
 log = get_logger(__name__)
 
@@ -49,8 +49,13 @@ class StoreDesk:
         self._keeper.let_go(token)
 
     def settle(self, settlement: Settlement) -> bool:
-        """Write the outcome, however long the database is away: the work is done, and must not be done twice."""
+        """Write the outcome, however long the database is away: the work is done, and counts."""
         return bool(_patiently(lambda: settle(self._database, settlement), patience_s=None))
+
+    def bury(self, job_id: str, error: str) -> None:
+        """End a job that this worker was sent and cannot run: it becomes a dead letter."""
+        if _patiently(lambda: bury(self._database, job_id, kind="unknown_task", error=error), patience_s=5.0):
+            log.error("job.buried", job=job_id, error=error, consequence="`cronq jobs retry` sends it back")
 
     def tell_leader(self, settlement: Settlement, schedule_id: str | None, *, ends_awaited: bool) -> None:
         """Let the leader know at once what it would otherwise find within a second."""

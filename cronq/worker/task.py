@@ -32,6 +32,17 @@ def wrap_tasks(app: Celery, desk_of_process: Callable[[], StoreDesk]) -> None:
             task._cronq_wrapped = True  # noqa: SLF001 - the mark is ours
 
 
+def bury_unknown(desk: StoreDesk, worker: str, name: str, message: Any) -> None:  # noqa: ANN401
+    """Answer Celery's word that a message named a task that this worker does not have."""
+    headers = message.headers or {}
+    if headers.get(HEADER) is not None:
+        desk.bury(
+            str(headers.get("id")),
+            f"the worker {worker} has no task {name!r}; start a worker that imports it on this queue, "
+            "or correct the schedule's task",
+        )
+
+
 def _around(
     task: Any, run: Callable[..., Any], desk_of_process: Callable[[], StoreDesk]
 ) -> Callable[..., Any]:
@@ -81,7 +92,7 @@ def _tell_celery(task: Any, ended: Ended) -> Any:  # noqa: ANN401
 
 def _asking(task: Any, celery_retry: Callable[..., Any]) -> Callable[..., Any]:  # noqa: ANN401
     @functools.wraps(celery_retry)
-    def retry(  # Celery's own signature
+    def retry(  # noqa: PLR0917 - Celery's own signature
         args: Any = None,  # noqa: ANN401
         kwargs: Any = None,  # noqa: ANN401
         exc: BaseException | None = None,
