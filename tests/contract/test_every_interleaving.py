@@ -1,0 +1,154 @@
+"""Whatever order workers, rescuers and operators act in, only the table's transitions happen."""
+
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from cronq.errors import JobRefused
+from cronq.job import ENDS, TRANSITIONS, Outcome, State
+from cronq.schedule import Overlap, Reason, schedule_id
+from cronq.settings import Settings
+from cronq.store.agenda import mark_published, mark_skipped
+from cronq.store.attempts import renew
+from cronq.store.jobs import request_cancel, request_cancel_of_schedules, retry_dead
+from cronq.upkeep.job_rescuer import JobRescuer
+
+from .rows import LEASE_S, Rows
+
+JOBS = 3
+WHICH = st.integers(0, JOBS - 1)
+AFTER = [
+    (State.COMPLETED, Outcome.COMPLETED),
+    (State.FAILED, Outcome.FAILED),
+    (State.TIMED_OUT, Outcome.TIMED_OUT),
+    (State.CANCELLED, Outcome.CANCELLED),
+    (State.RETRYING, Outcome.FAILED),
+    (State.RETRYING, Outcome.HANDED_BACK),
+]
+
+
+def machine_on(rows: Rows) -> type[RuleBasedStateMachine]:  # noqa: C901 - one method per thing that can happen
+    """Return a machine whose jobs all belong to one schedule without overlap."""
+    rescuer = JobRescuer(rows.database, Settings(max_crashes=2))
+    runs = iter(range(10**9))
+
+    class Interleaving(RuleBasedStateMachine):
+        @initialize()
+        def plan(self) -> None:
+            self.schedule = f"s{next(runs)}"
+            self.jobs = [rows.job(schedule=self.schedule, overlap=Overlap.SKIP) for _ in range(JOBS)]
+            self.states = dict.fromkeys(self.jobs, State.SCHEDULED)
+            self.outcomes: dict[str, int] = dict.fromkeys(self.jobs, 0)
+            self.tokens: list[tuple[str, str]] = []  # (job, token), every lease that was ever given
+            self.live: dict[str, str] = {}  # job → the token of its lease now
+
+        def other_running(self, job_id: str) -> bool:
+            return any(state is State.RUNNING for each, state in self.states.items() if each != job_id)
+
+        @rule(which=WHICH)
+        def publish(self, which: int) -> None:
+            mark_published(rows.database, [self.jobs[which]])
+
+        @rule(which=WHICH)
+        def claim(self, which: int) -> None:
+            job_id = self.jobs[which]
+            token = f"{job_id[:8]}-{len(self.tokens)}"
+            claimable = {State.SCHEDULED, State.PENDING, State.RETRYING}
+            expected = self.states[job_id] in claimable and not self.other_running(job_id)
+            got = rows.claim(job_id, token)
+            assert (got is not None) == expected
+            if got is not None:
+                self.live[job_id] = token
+                self.tokens.append((job_id, token))
+
+        @precondition(lambda self: self.tokens)
+        @rule(data=st.data(), after=st.sampled_from(AFTER))
+        def settle(self, data: Any, after: tuple[State, Outcome]) -> None:  # noqa: ANN401
+            job_id, token = data.draw(st.sampled_from(self.tokens))
+            alive = self.live.get(job_id) == token
+            state, outcome = after
+            dead = state in (State.FAILED, State.TIMED_OUT)
+            assert rows.settle(job_id, token, state=state, outcome=outcome, dead=dead) == alive
+            if alive:
+                del self.live[job_id]
+                self.outcomes[job_id] += 1
+
+        @precondition(lambda self: self.tokens)
+        @rule(data=st.data())
+        def renew(self, data: Any) -> None:  # noqa: ANN401
+            some = data.draw(st.lists(st.sampled_from(self.tokens), min_size=1, unique=True))
+            kept = renew(rows.database, [token for _job, token in some], lease_s=LEASE_S)
+            assert set(kept) == {token for job_id, token in some if self.live.get(job_id) == token}
+
+        @rule(which=WHICH)
+        def expire(self, which: int) -> None:
+            rows.expire(self.jobs[which])
+
+        @rule()
+        def rescue(self) -> None:
+            silent = {
+                job_id for job_id in self.live if rows.row(job_id)["lease_until"] < rows.now()
+            }  # fmt: skip
+            rescuer.run(None)  # type: ignore[arg-type]
+            for job_id in silent:
+                del self.live[job_id]
+                self.outcomes[job_id] += 1
+
+        @rule(which=WHICH)
+        def cancel(self, which: int) -> None:
+            request_cancel(rows.database, self.jobs[which])
+
+        @rule()
+        def cancel_previous(self) -> None:
+            request_cancel_of_schedules(rows.database, [schedule_id(self.schedule)])
+
+        @rule(which=WHICH)
+        def skip(self, which: int) -> None:
+            mark_skipped(rows.database, [self.jobs[which]], Reason.OVERLAP)
+
+        @rule(which=WHICH)
+        def send_back(self, which: int) -> None:
+            job_id = self.jobs[which]
+            dead = self.states[job_id] in (State.FAILED, State.TIMED_OUT)
+            try:
+                retry_dead(rows.database, job_id)
+            except JobRefused:
+                assert not dead
+            else:
+                assert dead
+
+        @invariant()
+        def only_what_the_table_allows(self) -> None:
+            for job_id, before in self.states.items():
+                row = rows.row(job_id)
+                now = State(row["state"])
+                assert now is before or now in TRANSITIONS.get(before, set()), f"{before} -> {now}"
+                self.states[job_id] = now
+                # At most one live lease, and it is the one that was given last.
+                assert (now is State.RUNNING) == (job_id in self.live)
+                if now is State.RUNNING:
+                    assert row["lease_token"] == self.live[job_id]
+                assert (row["finished_at"] is not None) == (now in ENDS), now
+                assert len(rows.attempts(job_id)) == self.outcomes[job_id]
+            assert len(self.live) <= 1
+
+    return Interleaving
+
+
+def test_only_the_tables_transitions_happen_and_one_lease_lives(rows: Rows) -> None:
+    examples = settings(
+        max_examples=60,
+        stateful_step_count=25,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(machine_on(rows), settings=examples)
