@@ -32,8 +32,8 @@ ACTIVE: Final = frozenset({State.PENDING, State.RUNNING, State.RETRYING})
 
 TRANSITIONS: Final = MappingProxyType(
     {
-        State.SCHEDULED: {State.PENDING, State.RUNNING, State.SKIPPED, State.CANCELLED},
-        State.PENDING: {State.RUNNING, State.CANCELLED},
+        State.SCHEDULED: {State.PENDING, State.RUNNING, State.SKIPPED, State.CANCELLED, State.FAILED},
+        State.PENDING: {State.RUNNING, State.CANCELLED, State.FAILED},
         State.RUNNING: {
             State.COMPLETED,
             State.FAILED,
@@ -46,7 +46,8 @@ TRANSITIONS: Final = MappingProxyType(
         State.TIMED_OUT: {State.SCHEDULED},
     }
 )
-"""What may follow what. `SCHEDULED` after an end is an operator's retry of a dead letter."""
+"""What may follow what. `FAILED` straight from waiting: no worker knows the task. `SCHEDULED` after an end: an
+operator sent a dead letter back."""
 
 
 class Outcome(StrEnum):

@@ -22,7 +22,7 @@ from cronq.store.schedules import Change, owners_of, retire, source_of, write_ch
 from cronq.store.tables import deploy
 from cronq.store.terms import Term, hold_term
 from cronq.telemetry.log import get_logger
-from cronq.timing import Cron, Delay, Every, InvalidTiming, timing_from
+from cronq.timing import Cron, Every, InvalidTiming, after_end, timing_from
 
 log = get_logger(__name__)
 
@@ -122,10 +122,9 @@ def take_over(
 
 def _change(schedule: Schedule, *, restart: bool, now: datetime) -> Change:
     timing = timing_from(schedule.timing)
-    delay_s = timing.period.total_seconds() if isinstance(timing, Delay) else None
-    first = timing.next(now)
-    if first is None and isinstance(timing, Delay):
-        first = timing.after_end(now)
+    follows = after_end(timing, now)
+    delay_s = None if follows is None else (follows - now).total_seconds()
+    first = timing.next(now) or follows
     return Change(schedule, first_fire_at=first, restart=restart, delay_s=delay_s, fires_left=None)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Final
 
 from cronq.job import State, Trigger, scheduled_job_id
@@ -9,7 +10,7 @@ from cronq.schedule import CatchUp, Overlap, Reason
 from cronq.store.agenda import DueJob
 from cronq.store.schedules import StoredSchedule
 from cronq.timing import CaughtUp, Decision, Delay, Timing, catch_up, jitter, timing_from
-from cronq.timing.base import MICROSECOND
+from cronq.timing.base import MICROSECOND, omissions
 
 LATE_AFTER: Final = timedelta(seconds=10)
 """How late a fire time may be planned before the catch-up policy decides: a hand-over is no outage."""
@@ -42,6 +43,7 @@ def plan(
         _add(result, _job(stored, fire, due_at=fire + late_by))
         fire = following
     result.next_fire_at = None if result.fires_left == 0 else fire
+    _note_omissions(result, stored, timing, limit)
     return result
 
 
@@ -56,6 +58,15 @@ class CatchUpSpread:
         """Return the next free due time from `now` on."""
         self._last = now if self._last is None else max(now, self._last + self._gap)
         return self._last
+
+
+def _note_omissions(result: Plan, stored: StoredSchedule, timing: Timing, limit: int) -> None:
+    """Give every fire time that the timing itself leaves out (a calendar, a DST change) its disposition."""
+    if stored.next_fire_at is None or result.next_fire_at is None:
+        return
+    for omission in islice(omissions(timing, stored.next_fire_at, result.next_fire_at), limit):
+        left_out = Decision(omission.fire_time, runs=False, reason=omission.reason, into=omission.into)
+        result.jobs.append(_skipped(stored, left_out, Trigger.SCHEDULE))
 
 
 def _catch_up(
@@ -91,7 +102,7 @@ def _catch_up(
             due_at = spread.next_due(now) if late else decision.fire_time
             _add(result, _job(stored, decision.fire_time, due_at=due_at, trigger=trigger))
         else:
-            result.jobs.append(_skipped(stored, decision))
+            result.jobs.append(_skipped(stored, decision, Trigger.CATCH_UP))
     return timing.next(now)
 
 
@@ -107,8 +118,8 @@ def _add(result: Plan, job: DueJob) -> None:
         result.fires_left -= 1
 
 
-def _skipped(stored: StoredSchedule, decision: Decision) -> DueJob:
-    job = _job(stored, decision.fire_time, due_at=decision.fire_time, trigger=Trigger.CATCH_UP)
+def _skipped(stored: StoredSchedule, decision: Decision, trigger: Trigger) -> DueJob:
+    job = _job(stored, decision.fire_time, due_at=decision.fire_time, trigger=trigger)
     job.state, job.reason, job.coalesced_into = State.SKIPPED, decision.reason, decision.into
     assert isinstance(decision.reason, Reason)
     return job

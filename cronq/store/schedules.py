@@ -189,14 +189,16 @@ def take_back_planned(
         delete(job)
         .where(
             job.c.schedule_id.in_(ids),
-            job.c.state == State.SCHEDULED,
+            # SKIPPED: a fire time ahead that the old timing left out.
+            job.c.state.in_([State.SCHEDULED, State.SKIPPED]),
             job.c.trigger == Trigger.SCHEDULE,
             job.c.fire_time > now,
         )
-        .returning(job.c.schedule_id, job.c.fire_time)
+        .returning(job.c.schedule_id, job.c.fire_time, job.c.state)
     )
-    for schedule_id, fire_time in gone:
-        first[schedule_id] = min(fire_time, first.get(schedule_id, fire_time))
+    for schedule_id, fire_time, state in gone:
+        if state == State.SCHEDULED:
+            first[schedule_id] = min(fire_time, first.get(schedule_id, fire_time))
     if rewind and first:
         connection.execute(
             update(schedule)

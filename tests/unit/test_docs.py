@@ -1,0 +1,28 @@
+"""What the documents say about the code is true."""
+
+from pathlib import Path
+
+from cronq.job import TRANSITIONS
+from cronq.settings import Settings
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_settings_page_lists_every_setting_with_its_default_and_meaning():
+    page = (DOCS / "settings.md").read_text()
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default is None else f"`{field.default}`"
+        assert f"| `CRONQ_{name.upper()}` | {default} | {field.description} |" in page
+
+
+def test_the_drawing_of_the_states_has_every_transition_and_no_other():
+    page = (DOCS / "architecture.md").read_text()
+    drawing = page.partition("```mermaid")[2].partition("```")[0]
+    drawn = {
+        (line.split("-->")[0].strip(), line.split("-->")[1].partition(":")[0].strip())
+        for line in drawing.splitlines()
+        if "-->" in line and "[*]" not in line
+    }
+    buried = {("SCHEDULED", "FAILED"), ("PENDING", "FAILED"), ("RETRYING", "FAILED")}
+    coded = {(before.value, after.value) for before, afters in TRANSITIONS.items() for after in afters}
+    assert drawn == coded - buried
