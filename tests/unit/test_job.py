@@ -89,8 +89,8 @@ def test_ends_never_change_but_for_a_dead_letter_that_is_sent_back() -> None:
 @pytest.mark.parametrize("state", [State.COMPLETED, State.FAILED, State.TIMED_OUT])
 def test_nothing_that_never_ran_has_an_outcome(state: State) -> None:
     assert state in TRANSITIONS[State.RUNNING]
-        if state is not State.FAILED:  # a task that no worker knows
-            assert state not in TRANSITIONS[State.SCHEDULED] | TRANSITIONS[State.PENDING]
+    if state is not State.FAILED:  # a task that no worker knows
+        assert state not in TRANSITIONS[State.SCHEDULED] | TRANSITIONS[State.PENDING]
 
 
 def test_what_is_going_on_is_neither_over_nor_only_planned() -> None:
