@@ -186,6 +186,14 @@ class Processes:
         self._all.append(process)
         return process.start()
 
+    def run(
+        self, name: str, *argv: str | Path, timeout: float = 30, env: Mapping[str, str] | None = None
+    ) -> tuple[int, str]:
+        """Run a command to its end and return its exit code and output; it leaves no trace in the tails."""
+        command = Process(name, argv, log=self.folder / f"{name}.log", env={**self.env, **(env or {})})
+        with command:
+            return command.wait(timeout), command.new_output()
+
     def python(self, name: str, *args: str | Path, env: Mapping[str, str] | None = None) -> Process:
         return self.start(name, sys.executable, *args, env=env)
 
