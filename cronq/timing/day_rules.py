@@ -56,7 +56,7 @@ class DayRule(Ruled):
         known = self._rule._original_rule  # noqa: SLF001 - dateutil shows it nowhere else
         options = {name: value for name, value in known.items() if name.startswith("by") and value}
         weekly = self._rule._freq == WEEKLY  # noqa: SLF001 - as above
-        if weekly and "byweekday" not in options:
+        if weekly and not {"byweekday", "bymonthday", "byyearday"} & set(options):
             options["byweekday"] = (start.weekday(),)
         self._filter = DayFilter(options)
         first = self._first // DAY

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
 from cronq.schedule import Reason
-from cronq.timing.base import EPOCH, MICROSECOND, Omission, Timing, fires_between
+from cronq.timing.base import EPOCH, MICROSECOND, Omission, Timing, fires_between, omissions
 from cronq.timing.bounds import after_end, tz_of
 from cronq.timing.calendars import LONGEST_SEARCH, Calendar
 from cronq.timing.dst import instant_of
@@ -73,7 +73,8 @@ class Excluding:
         return found
 
     def omitted(self, start: datetime, end: datetime) -> Iterator[Omission]:
-        """Yield the fire times in (start, end] that the calendar closes, and where they went."""
+        """Yield the fire times in (start, end] that the calendar or the timing leaves out."""
+        yield from omissions(self.of, start, end)
         for fire in fires_between(self.of, start, end):
             if self.calendar.stretch(fire, self.tz) is not None:
                 into = None if self.then == "skip" else self._target(fire)

@@ -147,7 +147,10 @@ def _unknown_macro(text: str, macro: str) -> InvalidTiming:
 def _wrong_count(text: str, words: list[str]) -> InvalidTiming:
     suggestion = "write minute hour day month weekday; seconds go first, a year last"
     if words and words[0].startswith(("TZ=", "CRON_TZ=")):
-        suggestion = "leave it out and set the schedule's time zone"
+        return InvalidTiming(
+            "an expression does not name its time zone", field="expression", text=text,
+            position=text.find(text.strip()) + 1, suggestion="leave it out and set the schedule's time zone",
+        )  # fmt: skip
     position = None
     for found in list(WORD.finditer(text))[7:8]:
         position = found.start() + 1

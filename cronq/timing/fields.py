@@ -183,6 +183,8 @@ def _wrong_value(kind: Kind, text: str, offset: int) -> tuple[str, int, str]:
 
 def _known_mistake(kind: Kind, text: str) -> tuple[str, str] | None:
     """Return what is wrong and what to write, for what other crons accept."""
+    if "TZ=" in text:
+        return "an expression does not name its time zone", "leave it out and set the schedule's time zone"
     if text == "R" or "~" in text:
         return "random times are not repeatable", "write H: a fixed time drawn from the schedule's id"
     if kind is WEEKDAY and text == "L":

@@ -101,10 +101,11 @@ def _rules(text: str, lines: Lines, offset_of: Any) -> list[WallRule]:  # noqa: 
         until = None if "UNTIL" not in parts else to_wall(*stamp(parts["UNTIL"], text), offset_of)
         built: WallRule
         try:
-            built = KINDS[parts["FREQ"]](rule, start or ANCHOR, until, removed)
+            counted = "COUNT" in parts
+            built = KINDS[parts["FREQ"]](rule, start or ANCHOR, until, frozenset() if counted else removed)
         except ValueError as error:
             raise refused(f"the rule is wrong ({error})", text, "leave out what contradicts", rule) from None
-        rules.append(Counted(built, int(parts["COUNT"])) if "COUNT" in parts else built)
+        rules.append(Counted(built, int(parts["COUNT"]), removed) if counted else built)
     added = sorted({_seconds(to_wall(*stamp(each, text), offset_of)) for each in lines.added} - removed)
     return [*rules, DatedRules(tuple(added))] if added else rules
 

@@ -146,7 +146,7 @@ def _check_shape(parts: dict[str, Any], text: str, start: datetime | None) -> No
         raise refused(
             "COUNT needs a start to count from", text, "write DTSTART:20260101T000000 first", "COUNT"
         )
-    if start is None and frequency == WEEKLY and "BYDAY" not in parts:
+    if start is None and frequency == WEEKLY and not {"BYDAY", "BYMONTHDAY", "BYYEARDAY"} & set(parts):
         raise refused("WEEKLY needs a weekday", text, "write BYDAY=MO, or a DTSTART", "WEEKLY")
     if frequency > MONTHLY and re.search("[0-9]", parts.get("BYDAY", "")):
         raise refused(

@@ -48,20 +48,21 @@ class DatedRules(WallRule):
 
 
 class Counted(WallRule):
-    """The first `count` matches of a rule, found when they are first asked for."""
+    """The first `count` matches of a rule but for the removed ones, which count; found when asked for."""
 
-    def __init__(self, rule: WallRule, count: int) -> None:
-        self._rule, self._count, self._listed = rule, count, DatedRules(())
+    def __init__(self, rule: WallRule, count: int, removed: frozenset[int]) -> None:
+        self._rule, self._count, self._removed = rule, count, removed
+        self._listed: DatedRules | None = None
         self.interval, self.daily = rule.interval, min(rule.daily, count)
 
     def _all(self) -> DatedRules:
-        if not self._listed._walls:  # noqa: SLF001 - its own part
+        if self._listed is None:
             found: list[int] = []
             wall = self._rule.next(-LAST)
             while wall < NEVER and len(found) < self._count:
                 found.append(wall)
                 wall = self._rule.next(wall + 1)
-            self._listed = DatedRules(tuple(found))
+            self._listed = DatedRules(tuple(each for each in found if each not in self._removed))
         return self._listed
 
     def next(self, wall: int) -> int:  # noqa: D102 - as the base says

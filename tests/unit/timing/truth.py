@@ -1,7 +1,7 @@
 """When a cron expression should fire, found by looking at every minute of the zone's clock: slow and plain.
 
-Shares no code with cronq: offsets come straight from zoneinfo, matching is set membership, and each DST policy is
-its definition in words, applied minute by minute.
+Shares no code with cronq: offsets come straight from zoneinfo, matching is set membership, and each DST
+policy is its definition in words, applied minute by minute.
 """
 
 import random
@@ -114,15 +114,20 @@ def fires(case: Case, policy: str, around: Window) -> list[int]:
 
 def some_cases(draw: random.Random, around: Window) -> list[Case]:
     """Expressions that have something to do near the transition, of every shape that the policies tell apart."""
-    _, wall, highest = draw.choice([each for each in around.minutes if abs(each[1] - each[2]) != 1] or [*around.minutes])
+    _, wall, highest = draw.choice(
+        [each for each in around.minutes if abs(each[1] - each[2]) != 1] or [*around.minutes]
+    )
     hours = {draw.choice([wall, highest, wall - 1]) // 60 % 24}
     minutes = {wall % 60}
-    more_minutes, more_hours = {draw.randrange(60) for _ in range(3)}, hours | {draw.randrange(24) for _ in range(2)}
+    more_minutes, more_hours = (
+        {draw.randrange(60) for _ in range(3)},
+        hours | {draw.randrange(24) for _ in range(2)},
+    )
     day = (datetime(1970, 1, 1) + timedelta(minutes=wall)).day  # noqa: DTZ001 - a wall clock
     weekday = (wall // 1440 + 3) % 7
     step = draw.choice((5, 7, 15, 20, 30))
     low = draw.randrange(0, 22)
-    every = frozenset(range(60))
+    every, three = frozenset(range(60)), frozenset(range(low, low + 3))
     return [
         _fixed(minutes, hours),
         _fixed(more_minutes, more_hours),
@@ -132,7 +137,7 @@ def some_cases(draw: random.Random, around: Window) -> list[Case]:
         Case(f"*/{step} * * * *", frozenset(range(0, 60, step)), frozenset(range(24)), interval=True),
         Case(f"{wall % 60} * * * *", frozenset(minutes), frozenset(range(24)), interval=True),
         Case(f"* {wall // 60 % 24} * * *", every, frozenset({wall // 60 % 24}), interval=True),
-        Case(f"{wall % 60} {low}-{low + 2} * * *", frozenset(minutes), frozenset({low, low + 1, low + 2}), interval=True),
+        Case(f"{wall % 60} {low}-{low + 2} * * *", frozenset(minutes), three, interval=True),
         Case("0 */2 * * *", frozenset({0}), frozenset(range(0, 24, 2)), interval=True),
     ]  # fmt: skip
 
@@ -145,5 +150,7 @@ def _fixed(
 ) -> Case:
     day_text = "*" if days == EVERY_DAY else ",".join(map(str, sorted(days)))
     week_text = "*" if len(weekdays) == 7 else ",".join(str((day + 1) % 7) for day in sorted(weekdays))
-    text = f"{','.join(map(str, sorted(minutes)))} {','.join(map(str, sorted(hours)))} {day_text} * {week_text}"
+    text = (
+        f"{','.join(map(str, sorted(minutes)))} {','.join(map(str, sorted(hours)))} {day_text} * {week_text}"
+    )
     return Case(text, frozenset(minutes), frozenset(hours), interval=False, days=days, weekdays=weekdays)
