@@ -1,5 +1,6 @@
 """Builds everything from the settings. The only module that does."""
 
+import contextlib
 import os
 import secrets
 import socket
@@ -22,6 +23,7 @@ from cronq.coordination.lock import LeaderLock
 from cronq.coordination.notices import NoticeListener
 from cronq.coordination.redis_client import open_redis
 from cronq.delivery.publisher import open_publisher
+from cronq.delivery.quarantine import KEPT, guard_redis_transport
 from cronq.progress.board import Board
 from cronq.settings import Settings, load_settings
 from cronq.store.agenda import set_next_by_delay
@@ -184,7 +186,16 @@ def prepare_worker(app: Celery) -> None:
     def on_unknown(sender: Any, name: str, message: Any, **_kwargs: Any) -> None:  # noqa: ANN401
         bury_unknown(cronq_of(app).desk, str(sender.hostname), name, message)
 
+    guard_redis_transport(lambda text: _keep_malformed(cronq_of(app), text))
     signals.task_unknown.connect(on_unknown, weak=False, dispatch_uid=f"cronq.unknown.{id(app)}")
+
+
+def _keep_malformed(parts: Cronq, text: str) -> None:
+    key = f"{parts.settings.key_prefix}malformed"
+    with contextlib.suppress(redis.RedisError), parts.redis.pipeline(transaction=False) as pipeline:
+        pipeline.lpush(key, text)
+        pipeline.ltrim(key, 0, KEPT - 1)
+        pipeline.execute()
 
 
 def configure(app: Celery) -> Celery:

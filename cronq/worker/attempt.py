@@ -1,6 +1,7 @@
 """One attempt: a worker's single try at a job."""
 
 import json
+import time
 import traceback
 import uuid
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from cronq.telemetry.log import get_logger
 
 MAX_RESULT_BYTES = 65_536
 MAX_ERROR_CHARS = 8_000
+TIME_LIMIT_SLACK_S = 0.5
 
 log = get_logger(__name__)
 
@@ -28,10 +30,6 @@ class RetryAsked(Exception):
     def __init__(self, cause: BaseException | None, wait_s: float | None, max_attempts: int | None) -> None:
         self.cause, self.wait_s, self.max_attempts = cause, wait_s, max_attempts
         super().__init__(str(cause) if cause is not None else "the task asked for another attempt")
-
-
-class HandBack(BaseException):
-    """The worker shuts down: the job goes back, and this attempt does not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +46,7 @@ class Work:
     retries_every_error: bool  #: False: only what the body asks for is retried
     backoff: Backoff
     time_out: tuple[type[BaseException], ...] = ()
+    time_limit_s: float | None = None  #: after which Celery ends the worker's child
 
 
 class Desk(Protocol):
@@ -76,6 +75,7 @@ class Ended:
     settlement: Settlement | None  #: None: the job was not this worker's to run, or no longer
     result: Any = None
     error: BaseException | None = None
+    exits: bool = False  #: this process was told to end while the body ran
 
 
 def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Callable[[Claim], None]) -> Ended:
@@ -90,21 +90,25 @@ def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Calla
     report = desk.report(work.job_id, claim.attempt)
     context = _context(work, claim)
     desk.hold(token, report)
+    started = time.monotonic()
     try:
         result, error = _perform(body, context, report, cancelled=claim.cancel_requested)
     finally:
         desk.let_go(token)
+    exits = isinstance(error, SystemExit)
+    if exits:
+        error = _why_ended(work, report, time.monotonic() - started)
     failpoint("before_settle")
     settlement = _settlement(work, claim, report, token=token, result=result, error=error)
     if not desk.settle(settlement):
         log.warning("job.settle_refused", job=work.job_id, attempt=claim.attempt, why="the lease was lost")
-        return Ended(None)
+        return Ended(None, exits=exits)
     failpoint("after_settle_before_ack")
     log.info(
         "job.settled", job=work.job_id, schedule=work.schedule, attempt=claim.attempt,
         state=settlement.state, kind=settlement.kind, retry_in_s=settlement.retry_in_s,
     )  # fmt: skip
-    return Ended(settlement, result, error)
+    return Ended(settlement, result, error, exits=exits)
 
 
 def _perform(
@@ -115,11 +119,29 @@ def _perform(
     here, reported = running.set(context), reporting.set(report)
     try:
         return body(), None
-    except (Exception, HandBack) as error:  # noqa: BLE001 - whatever it was, it is settled
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it was, it is settled
         return None, error
     finally:
         running.reset(here)
         reporting.reset(reported)
+
+
+class HandedBack(Exception):
+    """The worker shuts down: the job goes back, and this attempt does not count."""
+
+
+class HardTimeLimit(TimeoutError):
+    """The task ran into its hard time limit."""
+
+
+def _why_ended(work: Work, report: Report, ran_s: float) -> Exception:
+    """Tell why Celery ended this child with SIGTERM: it says no more than that."""
+    if report.stop is not None:
+        return report.stop("it did not stop by itself")
+    # Celery counts from when it handed the task to the child, a little earlier than the body began.
+    if work.time_limit_s is not None and ran_s >= work.time_limit_s - TIME_LIMIT_SLACK_S:
+        return HardTimeLimit(f"it ran for {ran_s:.1f} s, over its time limit of {work.time_limit_s:g} s")
+    return HandedBack("the worker shut down")
 
 
 def _settlement(
@@ -156,20 +178,12 @@ def _judge(
 ) -> tuple[Outcome, State, str | None, float | None]:
     if error is None:
         return Outcome.COMPLETED, State.COMPLETED, None, None
-    if isinstance(error, HandBack):
+    if isinstance(error, HandedBack):
         return Outcome.HANDED_BACK, State.RETRYING, "shutdown", 0.0
     if isinstance(error, (Cancelled, LeaseLost)):
         return Outcome.CANCELLED, State.CANCELLED, "cancelled", None
-    attempts = claim.max_attempts or work.default_attempts
-    timed_out = isinstance(error, work.time_out)
-    asked_wait: float | None = None
-    if isinstance(error, RetryAsked):
-        kind, asked_wait = Kind.RETRY, error.wait_s
-        attempts = claim.max_attempts or error.max_attempts or work.default_attempts
-    elif isinstance(error, Permanent) or not (work.retries_every_error or claim.max_attempts):
-        kind = Kind.PERMANENT
-    else:
-        kind = Kind.TIMEOUT if timed_out else classify(error)
+    timed_out = isinstance(error, (HardTimeLimit, *work.time_out))
+    kind, attempts, asked_wait = _classified(work, claim, error, timed_out=timed_out)
     decision = decide(
         kind, attempt=claim.attempt, max_attempts=attempts, backoff=work.backoff, asked_wait_s=asked_wait
     )
@@ -177,6 +191,21 @@ def _judge(
     if decision.retry_in_s is not None:
         return outcome, State.RETRYING, kind, decision.retry_in_s
     return outcome, State.TIMED_OUT if timed_out else State.FAILED, kind, None
+
+
+def _classified(
+    work: Work, claim: Claim, error: BaseException, *, timed_out: bool
+) -> tuple[Kind, int, float | None]:
+    """Return what sort of failure it was, how many attempts there are for it, and the wait it asked for."""
+    if isinstance(error, RetryAsked):
+        attempts = claim.max_attempts or error.max_attempts or work.default_attempts
+        return Kind.RETRY, attempts, error.wait_s
+    if isinstance(error, Permanent):
+        return Kind.PERMANENT, 1, None
+    kind = Kind.TIMEOUT if timed_out else classify(error)
+    # As in Celery, an error that nobody declared as worth a retry is not retried.
+    attempts = claim.max_attempts or (work.default_attempts if work.retries_every_error else 1)
+    return kind, attempts, None
 
 
 def _context(work: Work, claim: Claim) -> JobContext:

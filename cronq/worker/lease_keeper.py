@@ -10,6 +10,8 @@ from cronq.store.database import Database
 from cronq.telemetry.log import get_logger
 
 RENEWALS_PER_LEASE = 3
+LONGEST_PAUSE_S = 2.0
+"""A renewal also brings word that somebody wants the job to stop: it should not take long to arrive."""
 
 log = get_logger(__name__)
 
@@ -47,7 +49,7 @@ class LeaseKeeper:
             self._held.pop(token, None)
 
     def _run(self) -> None:
-        pause = self._lease_s / RENEWALS_PER_LEASE
+        pause = min(self._lease_s / RENEWALS_PER_LEASE, LONGEST_PAUSE_S)
         waited = 0.0
         while True:
             with self._changed:

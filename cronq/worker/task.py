@@ -44,7 +44,9 @@ def bury_unknown(desk: StoreDesk, worker: str, name: str, message: Any) -> None:
 
 
 def _around(
-    task: Any, run: Callable[..., Any], desk_of_process: Callable[[], StoreDesk]
+    task: Any,  # noqa: ANN401 - a Celery task
+    run: Callable[..., Any],
+    desk_of_process: Callable[[], StoreDesk],
 ) -> Callable[..., Any]:
     @functools.wraps(run)
     def attempt(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
@@ -62,9 +64,14 @@ def _around(
             request.retries = claim.attempt - 1
 
         ended = run_attempt(desk, work, lambda: run(*args, **kwargs), on_claim)
+        if ended.settlement is not None:
+            desk.tell_leader(
+                ended.settlement, facts.get("schedule_id"), ends_awaited=bool(facts.get("notify"))
+            )
+        if ended.exits:
+            raise SystemExit
         if ended.settlement is None:
             raise Ignore
-        desk.tell_leader(ended.settlement, facts.get("schedule_id"), ends_awaited=bool(facts.get("notify")))
         return _tell_celery(task, ended)
 
     return attempt
@@ -129,4 +136,5 @@ def _work(task: Any, request: Any, facts: dict[str, Any]) -> Work:  # noqa: ANN4
         retries_every_error=False,
         backoff=Backoff(),
         time_out=(SoftTimeLimitExceeded,),
+        time_limit_s=(request.timelimit or (None,))[0] or task.time_limit or task.app.conf.task_time_limit,
     )

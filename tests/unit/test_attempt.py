@@ -14,7 +14,7 @@ from cronq.job import Outcome, State
 from cronq.progress.reporter import Report
 from cronq.retry import Backoff
 from cronq.store.attempts import Claim, Settlement
-from cronq.worker.attempt import MAX_RESULT_BYTES, Ended, HandBack, RetryAsked, Work, run_attempt
+from cronq.worker.attempt import MAX_RESULT_BYTES, Ended, RetryAsked, Work, run_attempt
 
 FIRE = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -60,7 +60,7 @@ class FakeDesk:
         return self.reports[-1]
 
 
-def work(**changes: Any) -> Work:  # noqa: ANN401
+def work(**changes: Any) -> Work:
     facts: dict[str, Any] = {
         "job_id": "j1",
         "task": "t",
@@ -76,8 +76,8 @@ def work(**changes: Any) -> Work:  # noqa: ANN401
     return Work(**{**facts, **changes})
 
 
-def run(desk: FakeDesk, body: Callable[[], Any], **changes: Any) -> Ended:  # noqa: ANN401
-    def noted() -> Any:  # noqa: ANN401
+def run(desk: FakeDesk, body: Callable[[], Any], **changes: Any) -> Ended:
+    def noted() -> Any:
         desk.events.append("body")
         return body()
 
@@ -259,16 +259,17 @@ def test_the_result_of_a_zombie_is_refused() -> None:
 
 def test_a_job_that_is_handed_back_is_due_at_once_and_no_dead_letter() -> None:
     desk = FakeDesk(offer=claim(3, 3))
-    run(desk, raising(HandBack()))
+    ended = run(desk, raising(SystemExit()))
     (settlement,) = desk.settled
+    assert ended.exits
     assert (settlement.outcome, settlement.state) == (Outcome.HANDED_BACK, State.RETRYING)
     assert (settlement.retry_in_s, settlement.dead) == (0.0, False)
 
 
 def test_the_lease_is_let_go_even_when_the_process_is_torn_down() -> None:
     desk = FakeDesk()
-    with pytest.raises(SystemExit):
-        run(desk, raising(SystemExit()))
+    with pytest.raises(KeyboardInterrupt):
+        run(desk, raising(KeyboardInterrupt()))
     assert desk.events[-1] == "let go"
     assert current_job() is None
 
