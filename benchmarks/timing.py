@@ -42,7 +42,7 @@ EXPRESSIONS = (
     "0 0 1 1,7 *",
 )
 ROUNDS = 7
-CALLS = 500
+CALLS = 1000
 
 
 def main() -> None:
@@ -50,7 +50,9 @@ def main() -> None:
     arguments.add_argument("--json", action="store_true")
     as_json = arguments.parse_args().json
     rows = [measure(expression) for expression in EXPRESSIONS]
-    ratios = {name: statistics.median(row[name] for row in rows) for name in rows[0] if "_vs_" in name}
+    ratios = {
+        name: round(statistics.median(row[name] for row in rows), 1) for name in rows[0] if "_vs_" in name
+    }
     result = {
         "python": platform.python_version(),
         "zone": ZONE,

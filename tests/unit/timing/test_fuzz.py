@@ -1,5 +1,6 @@
 """The parser takes whatever it is given: it refuses it in order, or can run it."""
 
+import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -16,14 +17,20 @@ from cronq.timing.explain import explain
 T = TypeVar("T")
 START = datetime(2026, 6, 1, tzinfo=UTC)
 PIECES = [
-    *"* ? - / , # L W H ( ) @ 0 1 5 7 15 31 59 60 99999 MON fri JAN */5 1-5 22-2 LW L-3 15W 5L 2#2".split(),
-    *"H/15 H(0-9) @every 90s 1h ² é 2030".split(),
+    *re.findall(
+        r"\S+", "* ? - / , # L W H ( ) @ 0 1 5 7 15 31 59 60 99999 MON fri JAN */5 1-5 22-2 LW L-3 15W"
+    ),
+    *re.findall(r"\S+", "5L 2#2 H/15 H(0-9) @every 90s 1h ² é 2030"),
     *(" ", "  ", "\t", "\x00"),
 ]
 RULE_PIECES = [
-    *"FREQ= DAILY MONTHLY YEARLY SECONDLY HOURLY WEEKLY ; INTERVAL= COUNT= UNTIL= BYDAY= MO -1FR".split(),
-    *"BYMONTH= 2 30 BYMONTHDAY= BYHOUR= 9 , BYSETPOS= BYYEARDAY= 366 20270101 T Z RRULE: x".split(),
-    *("DTSTART:20260101T000000\n", "EXDATE:20260101T000000"),
+    *re.findall(
+        r"\S+", "FREQ= DAILY MONTHLY YEARLY SECONDLY HOURLY WEEKLY ; INTERVAL= COUNT= UNTIL= BYDAY= MO"
+    ),
+    *re.findall(
+        r"\S+", "-1FR BYMONTH= 2 30 BYMONTHDAY= BYHOUR= 9 , BYSETPOS= BYYEARDAY= 366 20270101 T Z RRULE:"
+    ),
+    *("x", "EXDATE:20260101T000000", "DTSTART:20260101T000000\n"),
 ]
 MESS = st.lists(st.sampled_from(PIECES), max_size=60).map("".join)
 FIELDS = st.lists(

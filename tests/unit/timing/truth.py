@@ -113,7 +113,7 @@ def fires(case: Case, policy: str, around: Window) -> list[int]:
 
 
 def some_cases(draw: random.Random, around: Window) -> list[Case]:
-    """Expressions that have something to do near the transition, of every shape that the policies tell apart."""
+    """Expressions that have something to do near the transition, of every shape the policies tell apart."""
     _, wall, highest = draw.choice(
         [each for each in around.minutes if abs(each[1] - each[2]) != 1] or [*around.minutes]
     )
