@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from cronq import progress
-from cronq.context import JobContext, current_job
+from cronq.context import current_job
 from cronq.declaration import at, cron, delay, every, rrule
-from cronq.errors import Cancelled, CronqError, Permanent
+from cronq.errors import Cancelled, Permanent
 
 if TYPE_CHECKING:
     from cronq.app import configure
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cancelled",
-    "CronqError",
-    "JobContext",
     "Permanent",
     "at",
     "configure",

@@ -11,7 +11,18 @@ from typing import Any, Literal, TypeVar
 from celery.schedules import BaseSchedule, schedstate
 
 from cronq.schedule import CatchUp, Dst, Overlap, Schedule, schedule_id
-from cronq.timing import At, Cron, Delay, Every, Timing, duration, timing_from, with_hash_id
+from cronq.timing import (
+    At,
+    Bounded,
+    Cron,
+    Delay,
+    Every,
+    Excluding,
+    RRule,
+    Timing,
+    duration,
+    with_hash_id,
+)
 
 T = TypeVar("T")
 Duration = str | int | float | timedelta
@@ -74,32 +85,47 @@ def cron(
 ) -> When:
     """Say when by one or more cron expressions, read in the time zone `tz`.
 
-    policy: any of `args`, `kwargs`, `queue`, `priority`, `overlap`, `catch_up`, `catch_up_window`, `jitter`,
-    `max_attempts`, `buffer`, `tenant`; see docs/schedules.md.
+    policy, here and below: the task's `args`, `kwargs`, `queue`, `priority`, `tenant`; what to do when
+    (`overlap`, `buffer`, `catch_up`, `catch_up_window`, `max_attempts`, `jitter`); and what to leave out
+    (`start`, `end`, `limit`, `exclude` a `Calendar`, and `if_excluded` skip, next or previous business day).
     """
     expression = expressions[0] if len(expressions) == 1 else expressions
-    return When(Cron(expression, tz, Dst(dst), day), name=name, **_policy(policy))
+    return _when(Cron(expression, tz, Dst(dst), day), name, policy)
 
 
 def every(period: Duration, *, name: str | None = None, **policy: Any) -> When:  # noqa: ANN401
     """Say: at a fixed rate, counted from 1970-01-01, so that it never drifts and survives restarts."""
-    return When(Every(_duration(period)), name=name, **_policy(policy))
+    return _when(Every(_duration(period)), name, policy)
 
 
 def delay(period: Duration, *, name: str | None = None, **policy: Any) -> When:  # noqa: ANN401
     """Say: `period` after the end of the last job."""
-    return When(Delay(_duration(period)), name=name, **_policy(policy))
+    return _when(Delay(_duration(period)), name, policy)
 
 
 def at(instant: datetime | str, *, name: str | None = None, **policy: Any) -> When:  # noqa: ANN401
     """Say: once, at `instant` (with an offset)."""
-    moment = datetime.fromisoformat(instant) if isinstance(instant, str) else instant
-    return When(At(moment), name=name, **_policy(policy))
+    return _when(At(_instant(instant)), name, policy)
 
 
 def rrule(text: str, *, tz: str = "UTC", name: str | None = None, **policy: Any) -> When:  # noqa: ANN401
     """Say it as an RFC 5545 recurrence rule."""
-    return When(timing_from({"kind": "rrule", "text": text, "tz": tz}), name=name, **_policy(policy))
+    return _when(RRule(text, tz), name, policy)
+
+
+def _when(timing: Timing, name: str | None, policy: dict[str, Any]) -> When:
+    bounds = {key: policy.pop(key, None) for key in ("start", "end", "limit")}
+    calendar, then = policy.pop("exclude", None), policy.pop("if_excluded", "skip")
+    if calendar is not None:
+        timing = Excluding(timing, calendar, then)
+    if any(bound is not None for bound in bounds.values()):
+        start, end = (None if bounds[key] is None else _instant(bounds[key]) for key in ("start", "end"))
+        timing = Bounded(timing, start, end, bounds["limit"])
+    return When(timing, name=name, **_policy(policy))
+
+
+def _instant(given: datetime | str) -> datetime:
+    return datetime.fromisoformat(given) if isinstance(given, str) else given
 
 
 def _duration(value: Duration) -> timedelta:
@@ -126,7 +152,8 @@ _CONVERT: Mapping[str, Callable[[Any], Any]] = {
 def _policy(given: Mapping[str, Any]) -> dict[str, Any]:
     unknown = sorted(set(given) - set(_CONVERT))
     if unknown:
-        raise TypeError(f"there is no schedule policy {unknown[0]!r}; there are {', '.join(_CONVERT)}")
+        known = ", ".join([*_CONVERT, "start", "end", "limit", "exclude", "if_excluded"])
+        raise TypeError(f"a schedule has no {unknown[0]!r}; it has {known}")
     return {name: _CONVERT[name](value) for name, value in given.items()}
 
 
