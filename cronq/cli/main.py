@@ -22,6 +22,7 @@ COMMANDS = {
     "leader": "cronq.cli.leader:leader",
     "next": "cronq.cli.next:next_command",
     "schedules": "cronq.cli.schedules:schedules",
+    "token": "cronq.cli.token:token",
     "up": "cronq.cli.up:up",
 }
 """Each command's module is imported when it is used: Celery imports this file in every worker."""

@@ -132,6 +132,7 @@ FOREIGN = (
 )
 """Jobs that wait for a due time and that the leader did not plan itself: it has to find them."""
 _ACTIVE = text("state IN ('PENDING', 'RUNNING', 'RETRYING')")
+_DEAD = text("dead_at IS NOT NULL")
 _EXCLUSIVE = text("exclusive AND state = 'RUNNING'")
 
 job = Table(
@@ -202,6 +203,9 @@ job = Table(
     ),
     Index("cronq_job_by_state", "state", "planned_at"),
     Index("cronq_job_by_time", "planned_at", "id"),
+    # What changed since a moment: the event stream and the metrics read along this.
+    Index("cronq_job_by_update", "updated_at"),
+    Index("cronq_job_dead", "dead_at", postgresql_where=_DEAD, sqlite_where=_DEAD),
 )
 
 attempt = Table(
@@ -216,4 +220,15 @@ attempt = Table(
     Column("outcome", String(16), nullable=False),
     Column("kind", String(32), comment="of a failure: what sort"),
     Column("error", Text),
+)
+
+token = Table(
+    "cronq_token",
+    metadata,
+    Column("id", String(16), primary_key=True, comment="the first part of the token, which is no secret"),
+    Column("name", String(255), nullable=False, unique=True),
+    Column("role", String(16), nullable=False),
+    Column("digest", String(64), nullable=False, comment="SHA-256 of the secret part"),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("revoked_at", UtcDateTime, comment="kept, so that its name stays in the records"),
 )

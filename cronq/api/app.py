@@ -1,0 +1,53 @@
+"""Puts the API and the page together."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from anyio import to_thread
+from fastapi import FastAPI
+
+from cronq.api import events, jobs, metrics, problems, schedules, system
+from cronq.api.feed import Feed
+from cronq.api.gate import Gate
+from cronq.app import Cronq
+from cronq.coordination.redis_client import open_redis
+from cronq.progress.follower import ProgressFollower
+from cronq.web.pages import install_pages
+
+THREADS = 8
+"""Requests that may ask the stores at the same time; the others wait for their turn."""
+
+
+def create_app(parts: Cronq, *, host: str = "127.0.0.1") -> FastAPI:
+    """Return the application that serves `parts` on `host`."""
+    feed = Feed(parts.database)
+
+    @asynccontextmanager
+    async def live(_app: FastAPI) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = THREADS
+        follower = ProgressFollower(
+            open_redis(parts.settings.redis_url), parts.settings.key_prefix, feed.progress
+        )
+        feed.start()
+        follower.start()
+        yield
+        follower.stop()
+        feed.stop()
+
+    app = FastAPI(
+        title="cronq",
+        version="1",
+        description="What every job does, what ran, what will run, what did not and why.",
+        lifespan=live,
+        docs_url=None,  # these two would load scripts from elsewhere; /docs is our own page
+        redoc_url=None,
+    )
+    app.state.parts, app.state.feed = parts, feed
+    problems.install(app)
+    for router in (jobs.router, schedules.router, events.router, system.router, metrics.router):
+        app.include_router(router)
+    install_pages(app)
+    app.add_middleware(
+        Gate, database=parts.database, host=host, max_body_bytes=2 * parts.settings.max_payload_bytes
+    )
+    return app

@@ -1,0 +1,96 @@
+"""Server-Sent Events: a client that comes back with its last event's id misses no change.
+
+An event shows a job as it stands, so that a late one replaces those before it; one may come twice.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from anyio import to_thread
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+
+from cronq.api.feed import Event, Feed, Watcher, job_event, moment_of, read_changes
+from cronq.api.problems import Problem
+from cronq.api.reply import parts_of, problems
+from cronq.store.changes import OVERLAP_S
+from cronq.store.database import Database
+
+PING_S: Final = 15.0
+RETRY_MS: Final = 2000
+_HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+router = APIRouter(prefix="/api", tags=["events"])
+
+
+@router.get("/events", responses={200: {"content": {"text/event-stream": {}}}, **problems(400)})
+async def all_events(request: Request) -> Response:
+    """Follow all jobs: `job` after each change, `progress` between. `Last-Event-ID` goes on where it was."""
+    last = request.headers.get("last-event-id")
+    try:
+        since = None if not last else moment_of(last)
+    except ValueError:
+        raise Problem(400, "event-id", f"Last-Event-ID {last} is not one of ours; leave it out") from None
+    return _respond(_all(request.app.state.feed, parts_of(request).database, since))
+
+
+def stream_job(request: Request, job_id: str, read: Callable[[], dict[str, Any]]) -> Response:
+    """Answer with one job's events, beginning with how it stands, until it ends."""
+    return _respond(_one(request.app.state.feed, job_id, read))
+
+
+def _respond(frames: AsyncIterator[str]) -> Response:
+    return StreamingResponse(frames, media_type="text/event-stream", headers=_HEADERS)
+
+
+async def _one(feed: Feed, job_id: str, read: Callable[[], dict[str, Any]]) -> AsyncIterator[str]:
+    with feed.watch(job_id) as watcher:
+        # Read after the watch began: no change falls between the two.
+        now = job_event(await to_thread.run_sync(read))
+        yield f"retry: {RETRY_MS}\n\n{_frame(now)}"
+        if not now.ends:
+            async for frame in _follow(watcher, until_end=True):
+                yield frame
+
+
+async def _all(feed: Feed, database: Database, since: datetime | None) -> AsyncIterator[str]:
+    with ExitStack() as stack:
+        watcher = stack.enter_context(feed.watch())
+        yield f"retry: {RETRY_MS}\n\n"
+        if since is not None:
+            async for frame in _missed(database, since):
+                yield frame
+        async for frame in _follow(watcher, until_end=False):
+            yield frame
+
+
+async def _missed(database: Database, since: datetime) -> AsyncIterator[str]:
+    batches = read_changes(database, since - timedelta(seconds=OVERLAP_S), {})
+    while True:
+        batch = await to_thread.run_sync(next, batches, None)
+        if batch is None:
+            return
+        for event in batch[0]:
+            yield _frame(event)
+
+
+async def _follow(watcher: Watcher, *, until_end: bool) -> AsyncIterator[str]:
+    while not watcher.lost:
+        try:
+            event = await asyncio.wait_for(watcher.queue.get(), PING_S)
+        except TimeoutError:
+            yield ": still here\n\n"
+            continue
+        if event is None:
+            return
+        yield _frame(event)
+        if until_end and event.ends:
+            return
+
+
+def _frame(event: Event) -> str:
+    identity = "" if event.id is None else f"id: {event.id}\n"
+    return f"event: {event.kind}\n{identity}data: {event.data}\n\n"

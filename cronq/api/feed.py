@@ -1,0 +1,196 @@
+"""Tells watchers of every change: each change that is committed reaches each of them, however they came.
+
+SQL decides: one thread reads what changed since it last looked, once for all watchers of this process.
+Redis is fast: live progress is passed on as it is reported. While nobody watches, nothing is read.
+"""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from cronq.job import ENDS, State
+from cronq.store.changes import OVERLAP_S, changed_ids, read_jobs
+from cronq.store.database import Database, is_outage
+from cronq.telemetry.log import get_logger
+from cronq.views import job_fields, to_json
+
+LOOK_S: Final = 0.1
+NEAR: Final = timedelta(seconds=1)  #: how far each look goes back
+SWEEP_S: Final = 2.0  #: seconds between looks that go back as far as a commit may be late
+OVERLAP: Final = timedelta(seconds=OVERLAP_S)
+BACKLOG: Final = 1000
+OUTAGE_PAUSE_S: Final = 0.5
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing to tell."""
+
+    kind: str  #: `job`: the job as it stands after a change; `progress`: how far a running one is
+    job_id: str
+    data: str  #: JSON
+    id: str | None = None  #: where to go on from after a lost connection
+    ends: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Watcher:
+    """One client's queue of events; `lost` when it was too slow to take them."""
+
+    job_id: str | None
+    queue: "asyncio.Queue[Event | None]" = field(default_factory=lambda: asyncio.Queue(BACKLOG))
+    lost: bool = False
+
+    def put(self, event: Event | None) -> None:
+        """Add an event; a client that does not read is let go, and finds the rest by its last event's id."""
+        try:
+            self.queue.put_nowait(event)
+        except asyncio.QueueFull:
+            self.lost = True
+
+
+class Feed:
+    """The watchers of this process, and the thread that looks for them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._watchers: dict[str | None, set[Watcher]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wanted, self._stopping = threading.Event(), threading.Event()
+        self._seen: dict[str, datetime] = {}
+        self._thread = threading.Thread(target=self._run, name="cronq-feed", daemon=True)
+
+    def start(self) -> None:
+        """Begin; called in the event loop that the watchers live in."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End every stream; safe in a signal handler."""
+        self._stopping.set()
+        self._wanted.set()
+        self._in_loop(self._end_all)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether this process is about to end."""
+        return self._stopping.is_set()
+
+    @contextmanager
+    def watch(self, job_id: str | None = None) -> Iterator[Watcher]:
+        """Watch one job, or all. What changes from now on is put into the watcher's queue."""
+        watcher = Watcher(job_id)
+        self._watchers.setdefault(job_id, set()).add(watcher)
+        self._wanted.set()
+        try:
+            yield watcher
+        finally:
+            group = self._watchers[job_id]
+            group.discard(watcher)
+            if not group:
+                del self._watchers[job_id]
+            if not self._watchers and not self.stopping:
+                self._wanted.clear()
+
+    def progress(self, text: str) -> None:
+        """Pass a progress report on; from any thread."""
+        if self._watchers:
+            try:
+                job_id = json.loads(text)["job_id"]
+            except (ValueError, KeyError, TypeError):
+                return
+            self._in_loop(lambda: self._deliver([Event("progress", job_id, text)]))
+
+    # -- in the loop ---------------------------------------------------------------------------------------
+
+    def _in_loop(self, call: Callable[[], None]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(call)
+
+    def _deliver(self, events: list[Event]) -> None:
+        for event in events:
+            for key in (event.job_id, None):
+                for watcher in self._watchers.get(key, ()):
+                    watcher.put(event)
+
+    def _end_all(self) -> None:
+        for group in self._watchers.values():
+            for watcher in group:
+                watcher.put(None)
+
+    # -- in the thread -------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        newest: datetime | None = None
+        swept = 0.0
+        while not self._stopping.is_set():
+            if not self._wanted.is_set():
+                newest = None
+                self._wanted.wait()
+                continue
+            try:
+                if newest is None:
+                    # Those who came first subscribed before this instant, and have read what was before it.
+                    newest, self._seen = self._database.clock() - OVERLAP, {}
+                sweep = time.monotonic() - swept > SWEEP_S
+                swept = time.monotonic() if sweep else swept
+                newest = self._look(newest, OVERLAP if sweep else NEAR)
+            except Exception as error:
+                if not is_outage(error):
+                    log.exception("feed.look_failed", consequence="it looks again; no change is missed")
+                self._stopping.wait(OUTAGE_PAUSE_S)
+            self._stopping.wait(LOOK_S)
+
+    def _look(self, newest: datetime, back: timedelta) -> datetime:
+        for events, latest in read_changes(self._database, newest - back, self._seen):
+            newest = max(newest, latest)
+            self._in_loop(lambda events=events: self._deliver(events))  # type: ignore[misc]
+        oldest = newest - 2 * OVERLAP
+        if len(self._seen) > BACKLOG:
+            self._seen = {job_id: at for job_id, at in self._seen.items() if at >= oldest}
+        return newest
+
+
+def read_changes(
+    database: Database, since: datetime, seen: dict[str, datetime]
+) -> Iterator[tuple[list[Event], datetime]]:
+    """Yield what changed after `since` and is not in `seen`, in batches with the latest change's time."""
+    after_id = ""
+    while True:
+        changed = changed_ids(database, since, after_id=after_id, limit=BACKLOG)
+        fresh = [job_id for job_id, at in changed if seen.get(job_id) != at]
+        rows = read_jobs(database, fresh)
+        for row in rows:
+            seen[row["id"]] = row["updated_at"]
+        if changed:
+            yield [job_event(job_fields(row)) for row in rows], changed[-1][1]
+        if len(changed) < BACKLOG:
+            return
+        after_id, since = changed[-1]
+
+
+def job_event(fields: dict[str, Any]) -> Event:
+    """Return the event that tells how a job stands."""
+    ends = State(fields["status"]) in ENDS
+    return Event("job", fields["id"], to_json(fields), id=event_id(fields["updated_at"]), ends=ends)
+
+
+def event_id(moment: datetime) -> str:
+    """Return the id of an event at `moment`: its microseconds since 1970."""
+    return str((moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1))
+
+
+def moment_of(event_id: str) -> datetime:
+    """Return the moment of an event's id; raise ValueError for anything else."""
+    try:
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(event_id))
+    except OverflowError as error:
+        raise ValueError(event_id) from error

@@ -1,0 +1,168 @@
+"""Who is let in? No request gets past without a right to it, from another site, or under another host's name.
+
+Without any token the API is open to everybody on this machine, and only there. As soon as a token exists, a
+token is asked for everywhere.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from anyio import to_thread
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cronq.api.problems import Problem, problem_response
+from cronq.store.database import Database, is_outage
+from cronq.store.tokens import Role, any_token, check_token
+
+COOKIE: Final = "cronq_token"
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+OPEN_PATHS: Final = ("/healthz", "/livez", "/readyz", "/login", "/static/")
+SAFE: Final = ("GET", "HEAD", "OPTIONS")
+
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks."""
+
+    name: str
+    role: Role
+
+
+class Gate:
+    """The outermost layer of the application."""
+
+    def __init__(self, app: ASGIApp, database: Database, *, host: str, max_body_bytes: int) -> None:
+        self._app, self._database = app, database
+        self._loopback = is_loopback(host)
+        self._max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the request in, or answer why not."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        request = Request(scope)
+        try:
+            refusal = self._refuse_form(request) or await self._refuse_caller(request)
+        except Exception as error:
+            if not is_outage(error):
+                raise
+            detail = "The database does not answer, so nobody's token can be checked. Try again soon"
+            refusal = problem_response(Problem(503, "store-unavailable", detail), request.url.path)
+        await (refusal or self._app)(scope, receive, send_safely)
+
+    def _refuse_form(self, request: Request) -> Response | None:
+        headers, path = request.headers, request.url.path
+        host = _host_of(f"//{headers.get('host', '')}")
+        if self._loopback and host not in LOOPBACK:
+            detail = f"This API serves 127.0.0.1 and localhost, not {host or 'no name'}"
+            return problem_response(Problem(421, "wrong-host", detail), path)
+        if request.method in SAFE:
+            return None
+        if _is_cross_site(headers, host):
+            detail = "Another site's page sent this. Send it from cronq's own page, or without a browser"
+            return problem_response(Problem(403, "cross-site", detail), path)
+        length = headers.get("content-length")
+        if length is None and "transfer-encoding" in headers:
+            return problem_response(Problem(411, "length-required", "Say Content-Length"), path)
+        if length is not None and (not length.isdigit() or int(length) > self._max_body_bytes):
+            detail = f"The body may have {self._max_body_bytes} bytes; store the data and pass a reference"
+            return problem_response(Problem(413, "too-large", detail), path)
+        return None
+
+    async def _refuse_caller(self, request: Request) -> Response | None:
+        path = request.url.path
+        if path.startswith(OPEN_PATHS):
+            return None
+        given = _token_of(request)
+        token = await to_thread.run_sync(check_token, self._database, given) if given else None
+        if token is not None:
+            caller = Caller(token.name, token.role)
+        elif self._loopback and not await to_thread.run_sync(any_token, self._database):
+            caller = Caller("local", Role.EDITOR)
+        elif _wants_page(request):
+            return RedirectResponse(f"/login?next={quote(path)}", status_code=303)
+        else:
+            wrong = "This token is unknown or revoked." if given else "A token is needed."
+            detail = f"{wrong} Make one with `cronq token create NAME --role viewer`, and send it as Bearer"
+            return problem_response(Problem(401, "sign-in", detail), path)
+        request.scope.setdefault("state", {})["caller"] = caller
+        needed = Role.VIEWER if request.method in SAFE else Role.OPERATOR
+        if not caller.role.includes(needed):
+            return problem_response(forbidden(caller, needed), path)
+        return None
+
+
+def require_role(request: Request, needed: Role) -> Caller:
+    """Return who asks; raise a problem if they may not."""
+    caller: Caller = request.state.caller
+    if not caller.role.includes(needed):
+        raise forbidden(caller, needed)
+    return caller
+
+
+def forbidden(caller: Caller, needed: Role) -> Problem:
+    """Return the answer to somebody whose role does not reach."""
+    detail = (
+        f"The token {caller.name!r} has the role {caller.role}; this takes {needed}. Ask for such a token"
+    )
+    return Problem(403, "role", detail)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether `host` can be reached from this machine only."""
+    return host.strip("[]") in LOOPBACK or host.startswith("127.")
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _is_cross_site(headers: Headers, host: str | None) -> bool:
+    site = headers.get("sec-fetch-site")
+    if site is not None and site not in ("same-origin", "none"):
+        return True
+    origin = headers.get("origin")
+    if origin is None:
+        return False
+    try:
+        return urlsplit(origin).netloc != headers.get("host") or host is None
+    except ValueError:
+        return True
+
+
+def _token_of(request: Request) -> str | None:
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and value:
+        return value.strip()
+    return request.cookies.get(COOKIE)
+
+
+def _wants_page(request: Request) -> bool:
+    page = not request.url.path.startswith(("/api/", "/metrics", "/openapi.json"))
+    return page and "text/html" in request.headers.get("accept", "")

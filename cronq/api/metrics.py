@@ -1,0 +1,140 @@
+"""`/metrics` for Prometheus: derived from SQL, so that nothing is lost with a worker.
+
+Counters and histograms begin with this process and lag by as long as a commit may be late. Each API process
+counts everything: look at one of them, or at their maximum, never at their sum.
+"""
+
+import threading
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+
+from cronq.api.reply import parts_of
+from cronq.app import Cronq
+from cronq.job import State
+from cronq.store import overview
+from cronq.store.changes import OVERLAP_S, attempts_between, ended_between
+from cronq.views import leader_fields
+
+SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
+SOON: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3600)
+LAG: Final = timedelta(seconds=OVERLAP_S)
+
+router = APIRouter()
+
+
+@router.get("/metrics", tags=["health"], responses={200: {"content": {"text/plain": {}}}})
+def metrics(request: Request) -> Response:
+    """Return the metrics in Prometheus' text format."""
+    parts, state = parts_of(request), request.app.state
+    if not hasattr(state, "metrics"):
+        state.metrics = Metrics(parts.database.clock() - LAG)
+    return Response(state.metrics.scrape(parts), media_type=CONTENT_TYPE_LATEST)
+
+
+class Metrics:
+    """The metrics of one API process."""
+
+    def __init__(self, since: datetime) -> None:
+        self._since, self._lock = since, threading.Lock()
+        self.registry = registry = CollectorRegistry()
+        self._ended = Counter(
+            "cronq_jobs_ended", "Jobs that came to an end", ["task", "outcome"], registry=registry
+        )
+        self._skipped = Counter(
+            "cronq_fires_skipped", "Fire times that did not become a job", ["reason"], registry=registry
+        )
+        self._attempts = Counter(
+            "cronq_attempts", "Finished attempts", ["outcome", "kind"], registry=registry
+        )
+        self._publish = Histogram(
+            "cronq_publish_lateness_seconds",
+            "From the due time of a scheduled job to the broker's confirmation",
+            buckets=SOON,
+            registry=registry,
+        )
+        self._start = Histogram(
+            "cronq_start_lateness_seconds",
+            "From the due time of a scheduled job to its first attempt's start",
+            buckets=SOON,
+            registry=registry,
+        )
+        self._duration = Histogram(
+            "cronq_job_duration_seconds",
+            "From the last attempt's start to the job's end",
+            ["task"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+
+    def scrape(self, parts: Cronq) -> bytes:
+        """Count what ended since the last time, look at how things stand, and return the text."""
+        with self._lock:
+            until = parts.database.clock() - LAG
+            if until > self._since:
+                ended = ended_between(parts.database, self._since, until)
+                attempts = attempts_between(parts.database, self._since, until)
+                self._since = until
+                self._count(ended, attempts)
+            return generate_latest(self.registry) + generate_latest(standing(parts))
+
+    def _count(self, ended: Iterable[Any], attempts: Iterable[Any]) -> None:
+        for row in ended:
+            if row.state == State.SKIPPED:
+                self._skipped.labels(row.reason or "").inc()
+                continue
+            self._ended.labels(row.task, row.state).inc()
+            if row.started_at is not None:
+                self._duration.labels(row.task).observe((row.finished_at - row.started_at).total_seconds())
+            if row.trigger == "schedule" and row.attempts == 1 and row.started_at is not None:
+                self._start.observe(max(0.0, (row.started_at - row.due_at).total_seconds()))
+                if row.published_at is not None:
+                    self._publish.observe(max(0.0, (row.published_at - row.due_at).total_seconds()))
+        for row in attempts:
+            self._attempts.labels(row.outcome, row.kind or "").inc()
+
+
+def standing(parts: Cronq) -> CollectorRegistry:
+    """Return gauges of how things stand now; what is gone leaves no stale series behind."""
+    registry, database = CollectorRegistry(), parts.database
+
+    def gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
+        return Gauge(f"cronq_{name}", text, labels, registry=registry)
+
+    jobs = gauge("jobs", "Unfinished jobs by state", ("state",))
+    for state, count in overview.count_unfinished(database).items():
+        jobs.labels(state).set(count)
+    pending = gauge("queue_pending", "Published jobs that no worker has claimed", ("queue", "task"))
+    for queue in overview.queues(database):
+        pending.labels(queue.queue or "", queue.task).set(queue.pending)
+    gauge("dead_letters", "Dead letters").set(overview.count_dead(database))
+    schedules = gauge("schedules", "Schedules; paused and faulty ones are part of the total", ("state",))
+    for state, count in overview.count_schedules(database).items():
+        schedules.labels(state).set(count)
+    gauge("overdue_jobs", "Jobs past their due time that are not published").set(
+        len(overview.overdue_jobs(database, 1000))
+    )
+    gauge("overdue_schedules", "Schedules whose fire time passed unplanned").set(
+        len(overview.overdue_schedules(database, 1000))
+    )
+    _beats(gauge, leader_fields(parts))
+    return registry
+
+
+def _beats(gauge: Any, facts: dict[str, Any]) -> None:  # noqa: ANN401 - the factory above
+    gauge("leader", "1 while a beat leads").set(facts["holder"] is not None)
+    gauge("leader_term", "The leader's term; each change of leader adds one").set(facts["term"] or 0)
+    offset = gauge("beat_clock_offset_seconds", "How far a beat's wall clock is off", ("beat",))
+    for beat in facts["beats"]:
+        offset.labels(beat["holder"]).set(beat["clock_offset_s"])

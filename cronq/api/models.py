@@ -1,0 +1,183 @@
+"""What the API takes and gives: unknown fields are refused, so that no wish is silently ignored."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+
+from cronq.job import State
+from cronq.schedule import CatchUp, Dst, Overlap
+
+MOST_PRIORITY = 9
+Duration = Annotated[str | float, Field(description='a number of seconds, or a text such as "90s", "1h30m"')]
+Name = Annotated[str, Field(min_length=1, max_length=255)]
+
+
+class _In(BaseModel):
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+
+class JobIn(_In):
+    """A job to run, now or later."""
+
+    type: Name = Field(description="the Celery task's registered name")
+    input: dict[str, Any] | None = Field(None, description="keyword arguments; the same as `kwargs`")
+    args: list[Any] = Field(default_factory=list)
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+    run_at: AwareDatetime | None = Field(None, description="when, with an offset; now by default")
+    run_in: Duration | None = Field(None, description="how long from now; not together with `run_at`")
+    queue: Name | None = Field(None, description="by default Celery's own routing decides")
+    priority: int | None = Field(None, ge=0, le=MOST_PRIORITY, description="higher is sooner")
+    max_attempts: int | None = Field(None, ge=1, le=1000)
+    dedup_key: Name | None = Field(None, description="the same as the header `Idempotency-Key`")
+    tenant: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "JobIn":
+        if self.run_at is not None and self.run_in is not None:
+            raise ValueError("give run_at or run_in, not both")
+        if self.input is not None and self.kwargs:
+            raise ValueError("give input or kwargs, not both: they are the same")
+        return self
+
+
+class Note(_In):
+    """Why something is done."""
+
+    note: str | None = Field(None, max_length=1000, description="for whoever finds it paused")
+
+
+class ScheduleIn(_In):
+    """A schedule to create or replace: exactly one of `cron`, `every`, `delay`, `at`, `rrule` says when."""
+
+    task: Name
+    cron: str | list[str] | None = None
+    every: Duration | None = None
+    delay: Duration | None = None
+    at: AwareDatetime | None = None
+    rrule: str | None = None
+    tz: str | None = Field(None, description="an IANA time zone; of `cron` and `rrule`")
+    dst: Dst | None = Field(None, description="of `cron`")
+    args: list[Any] = Field(default_factory=list)
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+    queue: Name | None = None
+    priority: int | None = Field(None, ge=0, le=MOST_PRIORITY)
+    overlap: Overlap = Overlap.SKIP
+    buffer: int = Field(100, ge=1, le=100_000)
+    catch_up: CatchUp = CatchUp.LATEST
+    catch_up_window: Duration = "1h"
+    jitter: Duration = 0.0
+    max_attempts: int | None = Field(None, ge=1, le=1000)
+    tenant: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_timing(self) -> "ScheduleIn":
+        given = [n for n in ("cron", "every", "delay", "at", "rrule") if getattr(self, n) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give exactly one of cron, every, delay, at, rrule, not {len(given)}")
+        if self.tz is not None and given[0] not in ("cron", "rrule"):
+            raise ValueError(f"tz goes with cron and rrule, not with {given[0]}")
+        if self.dst is not None and given[0] != "cron":
+            raise ValueError(f"dst goes with cron, not with {given[0]}")
+        return self
+
+
+class Metadata(BaseModel):
+    """How far a job is."""
+
+    current_step: str | None
+    steps_completed: float | None
+    steps_total: float | None
+
+
+class Job(BaseModel):
+    """A job as it stands."""
+
+    id: str
+    type: str
+    status: State
+    progress: int = Field(ge=0, le=100)
+    created_at: datetime
+    due_at: datetime
+    published_at: datetime | None
+    started_at: datetime | None
+    updated_at: datetime
+    finished_at: datetime | None
+    metadata: Metadata
+    attempts: int
+    max_attempts: int | None
+    error: str | None
+    result: Any
+    schedule: str | None
+    fire_time: datetime | None
+    trigger: str
+    reason: str | None
+    coalesced_into: datetime | None
+    tenant: str | None
+    queue: str | None
+    priority: int | None
+    worker: str | None
+    args: list[Any]
+    kwargs: dict[str, Any]
+    cancel_requested_at: datetime | None
+
+
+class JobPage(BaseModel):
+    """Some jobs, and where the next ones are."""
+
+    items: list[Job]
+    next_cursor: str | None
+
+
+class Attempt(BaseModel):
+    """One finished attempt."""
+
+    number: int
+    worker: str | None
+    started_at: datetime | None
+    ended_at: datetime
+    outcome: str
+    kind: str | None
+    error: str | None
+
+
+class Attempts(BaseModel):
+    """The finished attempts of a job."""
+
+    items: list[Attempt]
+
+
+class Log(BaseModel):
+    """The last lines that a job logged."""
+
+    lines: list[str]
+
+
+class Fire(BaseModel):
+    """What became of one fire time."""
+
+    fire_time: datetime
+    disposition: str
+    reason: str | None
+    detail: str
+    into: datetime | None
+    job: Job | None
+
+
+class Fires(BaseModel):
+    """Fire times, oldest first; `next_from` is where the next page starts."""
+
+    schedule: str
+    items: list[Fire]
+    next_from: datetime | None
+
+
+class ProblemOut(BaseModel):
+    """An RFC 9457 problem document."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: str

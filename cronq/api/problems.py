@@ -1,0 +1,128 @@
+"""Every error is an RFC 9457 problem document that says what to do; none shows a traceback or a secret."""
+
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from cronq.errors import (
+    CronqError,
+    JobRefused,
+    ScheduleRefused,
+    SchemaError,
+    StoreUnavailable,
+    UnknownJob,
+    UnknownSchedule,
+    VersionConflict,
+)
+from cronq.store.database import is_outage
+from cronq.telemetry.log import get_logger
+from cronq.timing import InvalidTiming
+from cronq.views import to_json
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_AFTER_S: Final = "2"
+
+log = get_logger(__name__)
+
+_KINDS: Final[dict[type[Exception], tuple[int, str, str]]] = {
+    UnknownJob: (404, "unknown-job", "There is no such job"),
+    UnknownSchedule: (404, "unknown-schedule", "There is no such schedule"),
+    VersionConflict: (412, "version-conflict", "The schedule was changed meanwhile"),
+    ScheduleRefused: (409, "schedule-refused", "The schedule does not allow this now"),
+    JobRefused: (422, "job-refused", "The job was refused"),
+    InvalidTiming: (422, "invalid-timing", "The timing is wrong"),
+    SchemaError: (503, "schema", "The database is not up to date"),
+    StoreUnavailable: (503, "store-unavailable", "A store does not answer"),
+}
+
+
+class Problem(Exception):
+    """An answer that is a problem document."""
+
+    def __init__(self, status: int, code: str, detail: str, *, title: str | None = None, **more: Any) -> None:  # noqa: ANN401
+        self.status, self.code, self.detail, self.more = status, code, detail, more
+        self.title = title or HTTPStatus(status).phrase
+        super().__init__(detail)
+
+
+def problem_response(problem: Problem, path: str) -> Response:
+    """Return the document."""
+    body = {
+        "type": f"urn:cronq:problem:{problem.code}",
+        "title": problem.title,
+        "status": problem.status,
+        "detail": problem.detail,
+        "instance": path,
+        "code": problem.code,
+        **problem.more,
+    }
+    response = Response(to_json(body), status_code=problem.status, media_type=MEDIA_TYPE)
+    if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        response.headers["Retry-After"] = RETRY_AFTER_S
+    if problem.status == HTTPStatus.UNAUTHORIZED:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="cronq"'
+    return response
+
+
+def install(app: FastAPI) -> None:
+    """Make `app` answer every error with a problem document."""
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Problem, _problem)
+    for kind in (CronqError, InvalidTiming):
+        app.add_exception_handler(kind, _known)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def _problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return problem_response(error, request.url.path)
+
+
+def _known(request: Request, error: Exception) -> Response:
+    for kind, (status, code, title) in _KINDS.items():
+        if isinstance(error, kind):
+            return problem_response(Problem(status, code, str(error), title=title), request.url.path)
+    return _unexpected(request, error)
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    errors = [
+        {
+            "in": str(each["loc"][0]),
+            "field": ".".join(map(str, each["loc"][1:])),
+            "message": each["msg"].removeprefix("Value error, "),
+        }
+        for each in error.errors()
+    ]
+    said = "; ".join(f"{e['field'] or e['in']}: {e['message']}" for e in errors)
+    problem = Problem(422, "invalid-request", f"Correct these and send it again: {said}", errors=errors)
+    return problem_response(problem, request.url.path)
+
+
+def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    detail = str(error.detail)
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        detail = f"Nothing is at {request.url.path}; the routes are listed at /docs"
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        detail = f"{request.method} is not possible here; the routes are listed at /docs"
+    response = problem_response(Problem(error.status_code, "http", detail), request.url.path)
+    response.headers.update(error.headers or {})
+    return response
+
+
+def _unexpected(request: Request, error: Exception) -> Response:
+    if is_outage(error):
+        problem = Problem(
+            503, "store-unavailable", "The database does not answer; nothing was changed. Try again soon"
+        )
+        return problem_response(problem, request.url.path)
+    log.error("api.failed", path=request.url.path, method=request.method, error=repr(error))
+    detail = "This is a fault of cronq; its log has the reason. Nothing is known to be changed"
+    return problem_response(Problem(500, "fault", detail), request.url.path)

@@ -1,0 +1,173 @@
+"""`/api/schedules` and `/api/fires`: what is due, what became of it, and who may change it."""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import Response
+from pydantic import AwareDatetime
+
+from cronq.api.gate import require_role
+from cronq.api.models import Fires, Note, ScheduleIn
+from cronq.api.problems import Problem
+from cronq.api.reply import parts_of, problems, reply, version_of
+from cronq.app import Cronq
+from cronq.coordination.notices import send_notice
+from cronq.declaration import When, at, cron, delay, every, rrule
+from cronq.store import control
+from cronq.store.fires import Fire, fires, latest_fires, next_fires
+from cronq.store.jobs import check_payload
+from cronq.store.schedules import StoredSchedule, get_schedule, list_schedules
+from cronq.store.tokens import Role
+from cronq.timing import timing_from
+from cronq.timing.explain import explain
+from cronq.views import job_fields, schedule_fields
+
+SHOWN = 10
+MOST_FIRES = 500
+
+router = APIRouter(prefix="/api", tags=["schedules"])
+
+
+@router.get("/schedules", responses=problems(422))
+def all_schedules(request: Request, retired: bool = False) -> Response:
+    """List schedules by name; with `retired` also those that nothing declares any more."""
+    stored = list_schedules(parts_of(request).database, retired=retired)
+    return reply({"items": [_fields(each) for each in stored]})
+
+
+@router.get("/schedules/{name:path}", responses=problems(404))
+def show_schedule(request: Request, name: str) -> Response:
+    """Show one schedule with its next and its last ten fire times. Its version is the ETag."""
+    parts = parts_of(request)
+    return _shown(parts, get_schedule(parts.database, name))
+
+
+@router.put("/schedules/{name:path}", responses=problems(404, 409, 412, 422))
+def write_schedule(request: Request, name: str, wanted: ScheduleIn) -> Response:
+    """Create or replace a schedule; `If-Match` with its version makes sure that nobody else changed it."""
+    caller = require_role(request, Role.EDITOR)
+    parts = parts_of(request)
+    check_payload(wanted.args, wanted.kwargs, parts.settings.max_payload_bytes)
+    try:
+        declared = _when(wanted).schedule(name=name, task=wanted.task)
+    except (TypeError, OverflowError) as error:
+        raise Problem(422, "invalid-schedule", str(error)) from error
+    stored, new = control.write(
+        parts.database, declared, actor=f"api {caller.name}", version=version_of(request)
+    )
+    tell_leader(parts, stored)
+    return _shown(parts, stored, 201 if new else 200)
+
+
+@router.delete("/schedules/{name:path}", status_code=204, responses=problems(404, 409, 412))
+def delete_schedule(request: Request, name: str) -> Response:
+    """Stop planning a schedule that was made through the API; its history stays."""
+    require_role(request, Role.EDITOR)
+    parts = parts_of(request)
+    tell_leader(parts, control.delete(parts.database, name, version=version_of(request)))
+    return Response(status_code=204)
+
+
+@router.post("/schedules/{name:path}/pause", responses=problems(404, 409, 412))
+def pause_schedule(request: Request, name: str, note: Note | None = None) -> Response:
+    """Let no further fire time become a job; each is recorded as skipped because of the pause."""
+    parts = parts_of(request)
+    text = None if note is None else note.note
+    stored = control.pause(parts.database, name, note=text, version=version_of(request))
+    tell_leader(parts, stored)
+    return _shown(parts, stored)
+
+
+@router.post("/schedules/{name:path}/resume", responses=problems(404, 409, 412))
+def resume_schedule(request: Request, name: str) -> Response:
+    """Go on with the next fire time."""
+    parts = parts_of(request)
+    stored = control.resume(
+        parts.database, name, limit=parts.settings.catch_up_limit, version=version_of(request)
+    )
+    tell_leader(parts, stored)
+    return _shown(parts, stored)
+
+
+@router.post("/schedules/{name:path}/trigger", status_code=202, responses=problems(404, 409))
+def trigger_schedule(
+    request: Request, name: str, idempotency_key: Annotated[str | None, Header(max_length=255)] = None
+) -> Response:
+    """Ask for one job of the schedule now. The overlap policy holds for it too."""
+    parts = parts_of(request)
+    job_id, new = control.trigger(parts.database, name, dedup_key=idempotency_key)
+    send_notice(parts.redis, parts.settings.key_prefix, "job", job_id=job_id)
+    headers = {"Location": f"/api/jobs/{job_id}"} | ({} if new else {"Idempotency-Replayed": "true"})
+    return reply({"id": job_id, "schedule": name}, 202, headers)
+
+
+@router.get("/fires", response_model=Fires, responses=problems(404, 422))
+def list_fires(
+    request: Request,
+    schedule: str,
+    since: Annotated[AwareDatetime | None, Query(alias="from")] = None,
+    until: Annotated[AwareDatetime | None, Query(alias="to")] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_FIRES)] = 100,
+) -> Response:
+    """Say what became of each fire time in [from, to), by default the last hour, and why it did not run."""
+    parts = parts_of(request)
+    stored = get_schedule(parts.database, schedule)
+    end = until or parts.database.clock()
+    start = since or end - timedelta(hours=1)
+    if end <= start:
+        raise Problem(422, "range", "`to` must be later than `from`")
+    found, more = fires(parts.database, stored, start, end, limit=limit)
+    return reply({"schedule": schedule, "items": [fire_fields(each) for each in found], "next_from": more})
+
+
+def tell_leader(parts: Cronq, stored: StoredSchedule) -> None:
+    """Let the leader know of a change at once."""
+    send_notice(parts.redis, parts.settings.key_prefix, "schedule", schedule_id=stored.id)
+
+
+def fire_fields(fire: Fire) -> dict[str, Any]:
+    """Return one fire time and what became of it."""
+    return {
+        "fire_time": fire.fire_time,
+        "disposition": fire.disposition,
+        "reason": fire.reason,
+        "detail": fire.detail,
+        "into": fire.into,
+        "job": None if fire.job is None else job_fields(fire.job),
+    }
+
+
+def _fields(stored: StoredSchedule) -> dict[str, Any]:
+    return schedule_fields(stored) | {"meaning": explain(timing_from(stored.definition.timing))}
+
+
+def _shown(parts: Cronq, stored: StoredSchedule, status: int = 200) -> Response:
+    now: datetime = parts.database.clock()
+    fields = _fields(stored) | {
+        "next_fires": next_fires(stored, now, SHOWN),
+        "last_fires": [fire_fields(each) for each in latest_fires(parts.database, stored, SHOWN)],
+    }
+    return reply(fields, status, {"ETag": f'"{stored.version}"', "Cache-Control": "no-cache"})
+
+
+def _when(wanted: ScheduleIn) -> When:
+    policy = wanted.model_dump(
+        include={"queue", "priority", "overlap", "buffer", "catch_up", "max_attempts", "tenant"},
+        exclude_none=True,
+    )
+    policy |= {"catch_up_window": wanted.catch_up_window, "jitter": wanted.jitter}
+    policy |= {"args": wanted.args, "kwargs": wanted.kwargs}
+    tz: dict[str, Any] = {} if wanted.tz is None else {"tz": wanted.tz}
+    if wanted.cron is not None:
+        expressions = [wanted.cron] if isinstance(wanted.cron, str) else wanted.cron
+        dst: dict[str, Any] = {} if wanted.dst is None else {"dst": wanted.dst}
+        return cron(*expressions, **tz, **dst, **policy)
+    if wanted.every is not None:
+        return every(wanted.every, **policy)
+    if wanted.delay is not None:
+        return delay(wanted.delay, **policy)
+    if wanted.at is not None:
+        return at(wanted.at, **policy)
+    assert wanted.rrule is not None
+    return rrule(wanted.rrule, **tz, **policy)

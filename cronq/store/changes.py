@@ -1,0 +1,74 @@
+"""What changed since a moment? Every job whose row was committed since is found, however late it was.
+
+A row's `updated_at` is taken before its transaction commits, so a reader that goes on from the newest one it
+saw would miss a slower transaction. Readers therefore look back `OVERLAP_S` and drop what they had already.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Row, RowMapping, and_, or_, select
+
+from cronq.store.database import STATEMENT_TIMEOUT_MS, Database
+from cronq.store.tables import attempt, job
+
+OVERLAP_S: Final = 2 * STATEMENT_TIMEOUT_MS / 1000
+"""Longer than any transaction of ours can take."""
+
+
+def changed_ids(
+    database: Database, since: datetime, *, after_id: str = "", limit: int = 1000
+) -> list[tuple[str, datetime]]:
+    """Return (id, updated_at) of jobs that changed after (`since`, `after_id`), oldest first."""
+    later = or_(
+        job.c.updated_at > since,
+        and_(job.c.updated_at == since, job.c.id > after_id),
+    )
+    query = (
+        select(job.c.id, job.c.updated_at)
+        # The first condition is implied by the second, and lets the index be used.
+        .where(job.c.updated_at >= since, later)
+        .order_by(job.c.updated_at, job.c.id)
+        .limit(limit)
+    )
+    with database.autocommit() as connection:
+        return [(row.id, row.updated_at) for row in connection.execute(query)]
+
+
+def read_jobs(database: Database, ids: Sequence[str]) -> list[RowMapping]:
+    """Return the rows of the jobs `ids`, oldest change first."""
+    if not ids:
+        return []
+    query = select(job).where(job.c.id.in_(ids)).order_by(job.c.updated_at, job.c.id)
+    with database.autocommit() as connection:
+        return list(connection.execute(query).mappings())
+
+
+def ended_between(database: Database, after: datetime, until: datetime) -> list[Row[Any]]:
+    """Return the jobs that ended in (after, until], with what is measured of them."""
+    query = select(
+        job.c.task,
+        job.c.state,
+        job.c.trigger,
+        job.c.reason,
+        job.c.due_at,
+        job.c.published_at,
+        job.c.started_at,
+        job.c.finished_at,
+        job.c.attempts,
+    ).where(job.c.updated_at > after, job.c.finished_at > after, job.c.finished_at <= until)
+    with database.autocommit() as connection:
+        return list(connection.execute(query))
+
+
+def attempts_between(database: Database, after: datetime, until: datetime) -> list[Row[Any]]:
+    """Return (outcome, kind) of the attempts that ended in (after, until]."""
+    query = (
+        select(attempt.c.outcome, attempt.c.kind)
+        .join(job, job.c.id == attempt.c.job_id)
+        # A job never changes before its attempt ends: this finds the few jobs by the index.
+        .where(job.c.updated_at > after, attempt.c.ended_at > after, attempt.c.ended_at <= until)
+    )
+    with database.autocommit() as connection:
+        return list(connection.execute(query))

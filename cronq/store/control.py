@@ -1,0 +1,203 @@
+"""What may be done to a schedule by hand? Pause, resume, run once, write, delete: each in one transaction.
+
+A change that names the version it has seen is refused when somebody was faster. Afterwards tell the leader
+with a notice; a lost notice costs a second, never a change.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, select, update
+
+from cronq.errors import ScheduleRefused, UnknownSchedule, VersionConflict
+from cronq.job import State, Trigger, demanded_job_id, scheduled_job_id
+from cronq.schedule import Overlap, Reason, Schedule, schedule_id
+from cronq.store.agenda import DueJob, insert_jobs
+from cronq.store.database import Database
+from cronq.store.jobs import add_job
+from cronq.store.schedules import (
+    Change,
+    StoredSchedule,
+    get_schedule,
+    retire,
+    stored,
+    take_back_planned,
+    write_changes,
+)
+from cronq.store.tables import schedule
+from cronq.timing import Delay, timing_from
+
+SOURCE = "api"
+"""The source of schedules that are written here; code's own schedules are changed in the code."""
+
+
+def pause(database: Database, name: str, *, note: str | None, version: int | None = None) -> StoredSchedule:
+    """Let no further fire time of a schedule become a job, until it is resumed.
+
+    Jobs whose due time lies ahead are taken back; those that are due or run already go on.
+    """
+    with database.begin() as connection:
+        found = _lock(connection, database, name, version)
+        if found.paused_at is not None:
+            raise ScheduleRefused(f"schedule {name!r} is paused already: {found.pause_note or 'no note'}")
+        now = database.clock_in(connection)
+        take_back_planned(connection, [found.id], now)
+        connection.execute(
+            update(schedule)
+            .where(schedule.c.id == found.id)
+            .values(paused_at=now, pause_note=note, updated_at=now)
+        )
+    return get_schedule(database, name)
+
+
+def resume(database: Database, name: str, *, limit: int, version: int | None = None) -> StoredSchedule:
+    """Let a paused schedule go on with its next fire time.
+
+    Each fire time that fell into the pause is recorded as skipped: the newest `limit` one by one, the older
+    ones as one record at the last of them.
+    """
+    with database.begin() as connection:
+        found = _lock(connection, database, name, version)
+        if found.paused_at is None:
+            raise ScheduleRefused(f"schedule {name!r} is not paused")
+        now = database.clock_in(connection)
+        timing = timing_from(found.definition.timing)
+        upcoming = found.next_fire_at
+        if upcoming is not None and upcoming <= now and not isinstance(timing, Delay):
+            passed = _passed(found, now, limit)
+            insert_jobs(database, connection, [_paused(found, fire) for fire in passed], now)
+            upcoming = timing.next(now)
+        connection.execute(
+            update(schedule)
+            .where(schedule.c.id == found.id)
+            .values(paused_at=None, pause_note=None, next_fire_at=upcoming, updated_at=now)
+        )
+    return get_schedule(database, name)
+
+
+def trigger(database: Database, name: str, *, dedup_key: str | None = None) -> tuple[str, bool]:
+    """Ask for one job of a schedule now, paused or not; return its id, and whether it is new.
+
+    The schedule's overlap policy holds for it too. It is no fire time, so the schedule's own go on as ever.
+    """
+    found = get_schedule(database, name)
+    if found.retired_at is not None:
+        raise ScheduleRefused(f"schedule {name!r} is retired: nothing declares it any more")
+    declared = found.definition
+    delayed = declared.timing.get("kind") == "delay"
+    demanded = DueJob(
+        id=demanded_job_id(None if dedup_key is None else f"{found.id} {dedup_key}"),
+        schedule_id=found.id,
+        schedule_name=declared.name,
+        schedule_version=found.version,
+        trigger=Trigger.MANUAL,
+        task=declared.task,
+        args=list(declared.args),
+        kwargs=declared.kwargs,
+        queue=declared.queue,
+        priority=declared.priority,
+        tenant=declared.tenant,
+        overlap=Overlap.QUEUE_ONE if delayed else declared.overlap,
+        max_attempts=declared.max_attempts,
+        due_at=database.clock(),
+    )
+    demanded, new = add_job(database, demanded, run_in_s=0.0)
+    return demanded.id, new
+
+
+def write(
+    database: Database, wanted: Schedule, *, actor: str, version: int | None = None
+) -> tuple[StoredSchedule, bool]:
+    """Create or change a schedule; return it, and whether it is new. An equal one stays as it is."""
+    with database.begin() as connection:
+        row = connection.execute(_locked(wanted.name)).one_or_none()
+        known = None if row is None else stored(row)
+        if known is None and version is not None:
+            raise VersionConflict(wanted.name, version, 0)
+        if known is not None:
+            _require_ours(known)
+            _require_version(known, version)
+        alive = known is not None and known.retired_at is None and known.fault is None
+        if known is None or not alive or known.definition != wanted:
+            same_timing = alive and known is not None and known.definition.timing == wanted.timing
+            change = _change(wanted, restart=not same_timing, now=database.clock_in(connection))
+            write_changes(database, connection, [change], source=SOURCE, actor=actor)
+    return get_schedule(database, wanted.name), known is None or known.retired_at is not None
+
+
+def delete(database: Database, name: str, *, version: int | None = None) -> StoredSchedule:
+    """Stop planning a schedule that was written here; its jobs and its history stay."""
+    with database.begin() as connection:
+        found = _lock(connection, database, name, version)
+        _require_ours(found)
+        retire(database, connection, [found.id])
+    return found
+
+
+def _lock(connection: Connection, database: Database, name: str, version: int | None) -> StoredSchedule:
+    row = connection.execute(_locked(name)).one_or_none()
+    if row is None:
+        get_schedule(database, name)  # raises, with the nearest name
+        raise UnknownSchedule(name, [])
+    found = stored(row)
+    if found.retired_at is not None:
+        raise ScheduleRefused(f"schedule {name!r} is retired: nothing declares it any more")
+    _require_version(found, version)
+    return found
+
+
+def _locked(name: str) -> Select[Any]:
+    return select(schedule).where(schedule.c.id == schedule_id(name)).with_for_update()
+
+
+def _require_version(found: StoredSchedule, version: int | None) -> None:
+    if version is not None and found.version != version:
+        raise VersionConflict(found.name, version, found.version)
+
+
+def _require_ours(found: StoredSchedule) -> None:
+    if found.source != SOURCE:
+        raise ScheduleRefused(
+            f"schedule {found.name!r} belongs to {found.source}; change it there (pause and resume work here)"
+        )
+
+
+def _change(wanted: Schedule, *, restart: bool, now: datetime) -> Change:
+    timing = timing_from(wanted.timing)
+    delay_s, first = None, timing.next(now)
+    if isinstance(timing, Delay):
+        delay_s = timing.period.total_seconds()
+        first = first or timing.after_end(now)
+    return Change(wanted, first_fire_at=first, restart=restart, delay_s=delay_s, fires_left=None)
+
+
+def _passed(found: StoredSchedule, now: datetime, limit: int) -> Iterator[datetime]:
+    """Yield the fire times from the cursor to `now`, newest first; of those beyond `limit` only the last."""
+    timing, first = timing_from(found.definition.timing), found.next_fire_at
+    fire = timing.previous(now)
+    for _ in range(limit + 1):
+        if fire is None or first is None or fire < first:
+            return
+        yield fire
+        fire = timing.previous(fire)
+
+
+def _paused(found: StoredSchedule, fire: datetime) -> DueJob:
+    declared = found.definition
+    return DueJob(
+        id=scheduled_job_id(found.id, fire),
+        schedule_id=found.id,
+        schedule_name=declared.name,
+        schedule_version=found.version,
+        fire_time=fire,
+        trigger=Trigger.SCHEDULE,
+        state=State.SKIPPED,
+        reason=Reason.PAUSED,
+        task=declared.task,
+        args=list(declared.args),
+        kwargs=declared.kwargs,
+        tenant=declared.tenant,
+        overlap=declared.overlap,
+        due_at=fire,
+    )

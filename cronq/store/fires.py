@@ -1,0 +1,249 @@
+"""What became of each fire time? Every one that a schedule had, or will have, gets an answer.
+
+What is recorded comes from the job table. A fire time without a row is explained by the version of the
+schedule that was in force: to come, paused, folded into a later one, left out by DST or a calendar.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Final
+
+from sqlalchemy import RowMapping, select
+
+from cronq.job import State
+from cronq.schedule import Reason
+from cronq.store.database import Database
+from cronq.store.schedules import StoredSchedule
+from cronq.store.tables import job, schedule_version
+from cronq.timing import Delay, Timing, fires_between, omissions, timing_from
+
+MICROSECOND: Final = timedelta(microseconds=1)
+
+JOB, SKIPPED, TO_COME, UNDECIDED, NONE = "job", "skipped", "to_come", "undecided", "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """One fire time and what became of it."""
+
+    fire_time: datetime
+    disposition: str  #: job, skipped, to_come, undecided (nobody has planned it yet), none (no record)
+    reason: str | None = None  #: of skipped
+    detail: str = ""  #: the same as a sentence
+    into: datetime | None = None  #: of skipped by coalescing: the fire time that ran instead
+    job: RowMapping | None = None
+
+
+def fires(
+    database: Database, stored: StoredSchedule, start: datetime, end: datetime, *, limit: int = 100
+) -> tuple[list[Fire], datetime | None]:
+    """Return the fire times in [start, end), oldest first, and where the next page starts (None: no more)."""
+    versions = _versions(database, stored)
+    expected = list(islice(_expected(versions, start, end), limit + 1))
+    more = expected[limit] if len(expected) > limit else None
+    rows = _rows(database, stored.id, start, more or end, limit + 1)
+    if len(rows) > limit:
+        more = rows[limit]["fire_time"]
+    stop = more or end
+    found = _merge(
+        stored,
+        [row for row in rows if row["fire_time"] < stop],
+        [fire_time for fire_time in expected if fire_time < stop],
+        database.clock(),
+    )
+    for left_out in islice(_left_out(versions, start, stop), limit):
+        found.setdefault(left_out.fire_time, left_out)
+    return [found[fire_time] for fire_time in sorted(found)], more
+
+
+def latest_fires(database: Database, stored: StoredSchedule, count: int) -> list[Fire]:
+    """Return the last `count` fire times that have passed, newest first."""
+    now = database.clock()
+    versions = _versions(database, stored)
+    born = versions[0][0] if versions else now
+    timing = timing_from(stored.definition.timing)
+    expected: list[datetime] = []
+    fire_time = None if isinstance(timing, Delay) else timing.previous(now)
+    while fire_time is not None and fire_time >= born and len(expected) < count:
+        expected.append(fire_time)
+        fire_time = timing.previous(fire_time)
+    found = _merge(stored, _newest_rows(database, stored.id, now, count), expected, now)
+    return [found[fire_time] for fire_time in sorted(found, reverse=True)][:count]
+
+
+def next_fires(stored: StoredSchedule, now: datetime, count: int) -> list[datetime]:
+    """Return the next `count` fire times, paused or not."""
+    timing = timing_from(stored.definition.timing)
+    if stored.retired_at is not None or stored.fires_left == 0:
+        return []
+    if isinstance(timing, Delay):
+        return [] if stored.next_fire_at is None else [stored.next_fire_at]
+    return list(fires_between(timing, now, _far(now), limit=count))
+
+
+def recent_jobs(database: Database, ids: Iterable[str], count: int) -> dict[str, list[RowMapping]]:
+    """Return for each of the schedules `ids` its last `count` fire times' jobs, oldest first."""
+    recent = {}
+    columns = [job.c[name] for name in ("id", "state", "reason", "fire_time", "started_at", "finished_at")]
+    with database.autocommit() as connection:
+        now = database.clock_in(connection)
+        for schedule_id in ids:
+            query = (
+                select(*columns)
+                .where(job.c.schedule_id == schedule_id, job.c.fire_time <= now)
+                .order_by(job.c.fire_time.desc())
+                .limit(count)
+            )
+            recent[schedule_id] = list(connection.execute(query).mappings())[::-1]
+    return recent
+
+
+def why(database: Database, stored: StoredSchedule, at: datetime) -> list[Fire]:
+    """Return what became of the fire times in the minute that starts at `at`; empty if it has none there."""
+    return fires(database, stored, at, at + timedelta(minutes=1))[0]
+
+
+def around(stored: StoredSchedule, at: datetime) -> tuple[datetime | None, datetime | None]:
+    """Return the fire times before and after `at`."""
+    timing = timing_from(stored.definition.timing)
+    return timing.previous(at), timing.next(at)
+
+
+REASONS: Final = {
+    Reason.OVERLAP: "the previous job was still going on, and the schedule does not overlap itself",
+    Reason.MISSED_WINDOW: "nobody led at that time, and it was older than the catch-up window when one did",
+    Reason.COALESCED: "nobody led at that time, and a later fire time ran in its place",
+    Reason.PAUSED: "the schedule was paused",
+    Reason.EXCLUDED: "a calendar excludes it",
+    Reason.DST_GAP: "the clocks went forward over it",
+    Reason.DST_REPEAT: "the clocks went back, and it had run the first time",
+    Reason.BUFFER_FULL: "too many fire times were waiting for their turn already",
+    Reason.LIMIT_REACHED: "the schedule had fired as often as it may",
+    Reason.QUOTA: "the tenant's quota was used up",
+}
+"""What each reason means, as a sentence."""
+
+_STATES: Final = {
+    State.SCHEDULED: "it is planned",
+    State.PENDING: "its message is on the broker; no worker has claimed it yet",
+    State.RUNNING: "it is running",
+    State.RETRYING: "an attempt failed; the next one has its due time",
+    State.COMPLETED: "it ran and completed",
+    State.FAILED: "it ran and failed",
+    State.TIMED_OUT: "it ran and took too long",
+    State.CANCELLED: "it was cancelled",
+}
+
+
+def _merge(
+    stored: StoredSchedule, rows: list[RowMapping], expected: list[datetime], now: datetime
+) -> dict[datetime, Fire]:
+    found: dict[datetime, Fire] = {}
+    for row in rows:
+        found.setdefault(row["fire_time"], _recorded(row))
+    recorded = sorted(found)
+    for fire_time in expected:
+        if fire_time not in found:
+            found[fire_time] = _unrecorded(stored, fire_time, now, _fold_after(recorded, found, fire_time))
+    return found
+
+
+def _recorded(row: RowMapping) -> Fire:
+    if row["state"] == State.SKIPPED:
+        return _skipped(row["fire_time"], row["reason"], row["coalesced_into"], row)
+    return Fire(row["fire_time"], JOB, detail=_STATES[State(row["state"])], job=row)
+
+
+def _skipped(
+    at: datetime, reason: str | None, into: datetime | None = None, row: RowMapping | None = None
+) -> Fire:
+    detail = "" if reason is None else REASONS[Reason(reason)]
+    return Fire(at, SKIPPED, reason=reason, detail=detail, into=into, job=row)
+
+
+def _unrecorded(  # noqa: PLR0911 - one answer each
+    stored: StoredSchedule, at: datetime, now: datetime, fold: Fire | None
+) -> Fire:
+    if stored.paused_at is not None and at >= stored.paused_at:
+        return _skipped(at, Reason.PAUSED)
+    if stored.retired_at is not None and at >= stored.retired_at:
+        return Fire(at, NONE, detail="the schedule is retired: nothing declares it any more")
+    if stored.fault is not None:
+        return Fire(at, NONE, detail=f"the schedule is set aside: {stored.fault}")
+    if at > now:
+        return Fire(at, TO_COME, detail="it lies ahead")
+    if stored.next_fire_at is not None and at >= stored.next_fire_at:
+        return Fire(at, UNDECIDED, detail="no beat has planned it yet; the next leader decides about it")
+    if fold is not None:
+        return _skipped(at, fold.reason, fold.into)
+    return Fire(at, NONE, detail="there is no record: it was pruned, or the schedule was changed around then")
+
+
+def _fold_after(following: list[datetime], found: dict[datetime, Fire], at: datetime) -> Fire | None:
+    """Return the record of a stretch of skipped fire times that `at` belongs to: the next one recorded."""
+    later = next((moment for moment in following if moment > at), None)
+    if later is None or found[later].reason not in (Reason.MISSED_WINDOW, Reason.COALESCED, Reason.PAUSED):
+        return None
+    return found[later]
+
+
+Version = tuple[datetime, datetime | None, Timing]
+
+
+def _versions(database: Database, stored: StoredSchedule) -> list[Version]:
+    """Return (from, to, timing) of each version; the last one has no end."""
+    query = (
+        select(schedule_version.c.at, schedule_version.c.definition)
+        .where(schedule_version.c.schedule_id == stored.id)
+        .order_by(schedule_version.c.version)
+    )
+    with database.autocommit() as connection:
+        rows = list(connection.execute(query))
+    starts = [row.at for row in rows]
+    timings = [timing_from(row.definition["timing"]) for row in rows]
+    return list(zip(starts, [*starts[1:], None], timings, strict=True))
+
+
+def _expected(versions: list[Version], start: datetime, end: datetime) -> Iterator[datetime]:
+    for since, until, timing in versions:
+        if not isinstance(timing, Delay):
+            before = end if until is None else min(end, until)
+            yield from fires_between(timing, max(start, since) - MICROSECOND, before - MICROSECOND)
+
+
+def _left_out(versions: list[Version], start: datetime, end: datetime) -> Iterator[Fire]:
+    for since, until, timing in versions:
+        before = end if until is None else min(end, until)
+        for omission in omissions(timing, max(start, since) - MICROSECOND, before - MICROSECOND):
+            detail = REASONS[omission.reason] + (f" ({omission.detail})" if omission.detail else "")
+            yield Fire(omission.fire_time, SKIPPED, omission.reason, detail, omission.into)
+
+
+def _rows(
+    database: Database, schedule_id: str, start: datetime, end: datetime, limit: int
+) -> list[RowMapping]:
+    query = (
+        select(job)
+        .where(job.c.schedule_id == schedule_id, job.c.fire_time >= start, job.c.fire_time < end)
+        .order_by(job.c.fire_time, job.c.item)
+        .limit(limit)
+    )
+    with database.autocommit() as connection:
+        return list(connection.execute(query).mappings())
+
+
+def _newest_rows(database: Database, schedule_id: str, now: datetime, count: int) -> list[RowMapping]:
+    query = (
+        select(job)
+        .where(job.c.schedule_id == schedule_id, job.c.fire_time <= now)
+        .order_by(job.c.fire_time.desc())
+        .limit(count)
+    )
+    with database.autocommit() as connection:
+        return list(connection.execute(query).mappings())
+
+
+def _far(now: datetime) -> datetime:
+    return now + timedelta(days=366 * 30)

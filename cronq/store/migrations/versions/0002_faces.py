@@ -1,0 +1,37 @@
+"""What the API needs: its tokens, and an index along which changes are read."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from cronq.store.tables import UtcDateTime
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.create_table(
+        "cronq_token",
+        sa.Column("id", sa.String(length=16), nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("role", sa.String(length=16), nullable=False),
+        sa.Column("digest", sa.String(length=64), nullable=False),
+        sa.Column("created_at", UtcDateTime(), nullable=False),
+        sa.Column("revoked_at", UtcDateTime(), nullable=True),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("name"),
+    )
+    op.create_index("cronq_job_by_update", "cronq_job", ["updated_at"])
+    op.create_index(
+        "cronq_job_dead",
+        "cronq_job",
+        ["dead_at"],
+        postgresql_where=sa.text("dead_at IS NOT NULL"),
+        sqlite_where=sa.text("dead_at IS NOT NULL"),
+    )
+
+
+def downgrade() -> None:
+    op.drop_index("cronq_job_dead", table_name="cronq_job")
+    op.drop_index("cronq_job_by_update", table_name="cronq_job")
+    op.drop_table("cronq_token")

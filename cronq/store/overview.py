@@ -1,0 +1,147 @@
+"""How does everything stand now? Each answer costs what it shows, not what is stored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, RowMapping, func, literal_column, select
+
+from cronq.job import ACTIVE, State
+from cronq.store.database import Database
+from cronq.store.schedules import StoredSchedule, stored
+from cronq.store.tables import job, schedule
+
+OVERDUE_AFTER_S: Final = 15.0
+"""Seconds past its due time after which something counts as overdue: longer than any change of leader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What waits in one queue, as SQL knows it."""
+
+    queue: str | None  #: None: wherever Celery routes the task
+    task: str
+    pending: int
+    oldest: datetime | None
+
+
+def count_unfinished(database: Database) -> dict[str, int]:
+    """Return how many jobs stand in each state that is not an end."""
+    query = (
+        select(job.c.state, func.count())
+        .where(job.c.state.in_([State.SCHEDULED, *ACTIVE]))
+        .group_by(job.c.state)
+    )
+    with database.autocommit() as connection:
+        return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def count_ended(database: Database, within: timedelta) -> dict[str, int]:
+    """Return how many jobs ended in each way within the last `within`."""
+    since = _ago(database, within)
+    query = (
+        select(job.c.state, func.count())
+        .where(job.c.updated_at >= since, job.c.finished_at >= since)
+        .group_by(job.c.state)
+    )
+    with database.autocommit() as connection:
+        return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def running_jobs(database: Database, limit: int) -> list[RowMapping]:
+    """Return the running jobs, the longest running first."""
+    query = select(job).where(job.c.state == State.RUNNING).order_by(job.c.started_at).limit(limit)
+    with database.autocommit() as connection:
+        return list(connection.execute(query).mappings())
+
+
+def dead_letters(
+    database: Database,
+    *,
+    limit: int,
+    since: timedelta | None = None,
+    before: tuple[datetime, str] | None = None,
+) -> list[RowMapping]:
+    """Return dead letters, the newest first. before: the cursor, (dead_at, id) of the last one seen."""
+    query = select(job).where(job.c.dead_at.is_not(None))
+    if since is not None:
+        query = query.where(job.c.dead_at >= _ago(database, since))
+    if before is not None:
+        at, job_id = before
+        query = query.where((job.c.dead_at < at) | ((job.c.dead_at == at) & (job.c.id < job_id)))
+    query = query.order_by(job.c.dead_at.desc(), job.c.id.desc()).limit(limit)
+    with database.autocommit() as connection:
+        return list(connection.execute(query).mappings())
+
+
+def count_dead(database: Database) -> int:
+    """Return how many dead letters there are."""
+    query = select(func.count()).select_from(job).where(job.c.dead_at.is_not(None))
+    with database.autocommit() as connection:
+        count: int = connection.execute(query).scalar_one()
+    return count
+
+
+def overdue_jobs(database: Database, limit: int) -> list[RowMapping]:
+    """Return jobs that are past their due time and still wait for being published, the latest first."""
+    late = _ago(database, timedelta(seconds=OVERDUE_AFTER_S))
+    query = (
+        select(job)
+        .where(
+            job.c.state.in_([State.SCHEDULED, State.RETRYING]),
+            job.c.published_at.is_(None),
+            job.c.due_at < late,
+        )
+        .order_by(job.c.due_at)
+        .limit(limit)
+    )
+    with database.autocommit() as connection:
+        return list(connection.execute(query).mappings())
+
+
+def overdue_schedules(database: Database, limit: int) -> list[StoredSchedule]:
+    """Return schedules whose next fire time has passed without anybody planning it, the latest first."""
+    late = _ago(database, timedelta(seconds=OVERDUE_AFTER_S))
+    query = (
+        select(schedule)
+        .where(
+            schedule.c.next_fire_at < late,
+            schedule.c.paused_at.is_(None),
+            schedule.c.retired_at.is_(None),
+        )
+        .order_by(schedule.c.next_fire_at)
+        .limit(limit)
+    )
+    with database.autocommit() as connection:
+        return [stored(row) for row in connection.execute(query)]
+
+
+def queues(database: Database) -> list[Queue]:
+    """Return what waits for a worker, by queue and task, the fullest first."""
+    query = (
+        select(job.c.queue, job.c.task, func.count(), func.min(job.c.published_at))
+        .where(job.c.state == State.PENDING)
+        .group_by(job.c.queue, job.c.task)
+        .order_by(func.count().desc())
+    )
+    with database.autocommit() as connection:
+        return [Queue(*row) for row in connection.execute(query)]
+
+
+def count_schedules(database: Database) -> Mapping[str, int]:
+    """Return how many schedules are active, paused and faulty."""
+    query = select(
+        func.count(),
+        func.count(schedule.c.paused_at),
+        func.count(schedule.c.fault),
+    ).where(schedule.c.retired_at.is_(None))
+    with database.autocommit() as connection:
+        total, paused, faulty = connection.execute(query).one()
+    return {"total": total, "paused": paused, "faulty": faulty}
+
+
+def _ago(database: Database, span: timedelta) -> ColumnElement[Any]:
+    seconds = span.total_seconds()
+    # In a subselect it is evaluated once, not for every row.
+    return select(literal_column(database.now_sql(repr(-seconds)), job.c.updated_at.type)).scalar_subquery()
