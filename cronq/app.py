@@ -33,6 +33,7 @@ from cronq.store.terms import Term
 from cronq.upkeep.job_rescuer import JobRescuer
 from cronq.upkeep.publish_reconciler import PublishReconciler
 from cronq.worker.desk import StoreDesk
+from cronq.worker.lease_guardian import LeaseGuardian
 from cronq.worker.task import bury_unknown, wrap_tasks
 
 
@@ -186,6 +187,12 @@ def prepare_worker(app: Celery) -> None:
     def on_unknown(sender: Any, name: str, message: Any, **_kwargs: Any) -> None:  # noqa: ANN401
         bury_unknown(cronq_of(app).desk, str(sender.hostname), name, message)
 
+    def on_ready(sender: Any, **_kwargs: Any) -> None:  # noqa: ANN401
+        if sender.pool.__class__.__module__ == "celery.concurrency.prefork":
+            parts = cronq_of(app)
+            LeaseGuardian(parts.database, str(sender.hostname), lease_s=parts.settings.lease_s).start()
+
+    signals.worker_ready.connect(on_ready, weak=False, dispatch_uid=f"cronq.ready.{id(app)}")
     guard_redis_transport(lambda text: _keep_malformed(cronq_of(app), text))
     signals.task_unknown.connect(on_unknown, weak=False, dispatch_uid=f"cronq.unknown.{id(app)}")
 

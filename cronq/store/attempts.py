@@ -92,6 +92,18 @@ def renew(database: Database, tokens: Sequence[str], *, lease_s: float) -> dict[
         return {row[0]: row[1] is not None for row in rows}
 
 
+def expiring(database: Database, *, worker_prefix: str, within_s: float) -> list[tuple[str, str]]:
+    """Return (worker, token) of one worker's live leases that run out within `within_s` seconds."""
+    statement = text(f"""
+        SELECT worker, lease_token FROM cronq_job
+        WHERE state = 'RUNNING' AND lease_until < {database.now_sql(":within_s")}
+            AND lease_until >= {database.now_sql()} AND substr(worker, 1, :length) = :prefix
+    """)
+    values = {"within_s": within_s, "length": len(worker_prefix), "prefix": worker_prefix}
+    with database.autocommit() as connection:
+        return [(row[0], row[1]) for row in connection.execute(statement, values)]
+
+
 def settle(database: Database, settlement: Settlement, *, only_expired: bool = False) -> bool:
     """Write an attempt's outcome and the job's next state in one transaction; False if the lease is lost.
 

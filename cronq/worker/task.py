@@ -4,6 +4,7 @@ A message with cronq's header goes through `run_attempt`; any other is run as al
 """
 
 import functools
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -131,7 +132,7 @@ def _work(task: Any, request: Any, facts: dict[str, Any]) -> Work:  # noqa: ANN4
         schedule=facts.get("schedule"),
         fire_time=None if fire_time is None else datetime.fromisoformat(fire_time),
         tenant=facts.get("tenant"),
-        worker=str(request.hostname),
+        worker=f"{request.hostname}/{os.getpid()}",
         default_attempts=int(limit) + 1,
         retries_every_error=False,
         backoff=Backoff(),
