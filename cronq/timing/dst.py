@@ -20,6 +20,8 @@ from cronq.schedule import Dst
 from cronq.timing.wall import NEVER
 from cronq.timing.zones import DAY, UTC_ZONE, Zone
 
+SETTLED = 2 * DAY
+"""More than any clock was ever set forward or back by, in seconds."""
 REAL, FIRST, FIRST_REAL, ANY = 3, 4, 5, 6
 """Which item of a `Stretch` says where matching begins."""
 ENTRIES = {Dst.VIXIE: FIRST, Dst.SKIP: FIRST_REAL, Dst.BOTH: ANY, Dst.UTC: REAL}
@@ -55,6 +57,11 @@ class LocalFires:
             found = wall - offset
             if found < end:
                 return found if found > start else start  # noqa: FURB136 - twice as fast as max()
+            if end + offset - search > SETTLED and found - end > SETTLED:
+                # No clock goes back behind `search` any more: nothing matches until shortly before `found`.
+                if wall == NEVER:
+                    return NEVER
+                end = found - SETTLED
             stretch = self._zone.stretch(end)
             start, end, offset = stretch[0], stretch[1], stretch[2]
             entry = stretch[self._entry]
