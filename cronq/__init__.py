@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from cronq import progress
-from cronq.context import current_job
+from cronq.context import JobContext, current_job
 from cronq.declaration import at, cron, delay, every, rrule
 from cronq.errors import Cancelled, Permanent
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cancelled",
+    "JobContext",
     "Permanent",
     "at",
     "configure",

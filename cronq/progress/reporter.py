@@ -30,6 +30,7 @@ class Report:
         self.lines: list[str] = []
         self.stop: type[Cancelled | LeaseLost] | None = None  #: set by the lease keeper
         self.dirty = False
+        self.completed = False
         self._interval_s, self._send = interval_s, send
         self._send_after = 0.0
 
@@ -55,6 +56,13 @@ class Report:
             self.dirty = False
             self._send(self)
 
+    def close(self, *, completed: bool) -> None:
+        """Send the last word of a body that reported anything, so that Redis ends with what SQL keeps."""
+        self.completed = completed
+        if self.dirty or (completed and self._send_after > 0.0):
+            self.dirty = True
+        self.flush()
+
     def take_lines(self) -> list[str]:
         """Return the log lines that have not been sent, and forget them."""
         lines, self.lines = self.lines, []
@@ -63,6 +71,8 @@ class Report:
     def state(self) -> dict[str, Any]:
         """Return the progress as it is shown: `progress` is 0 to 100."""
         percent = 0 if not self.total else max(0, min(100, int(100 * self.done / self.total)))
+        if self.completed:
+            percent = 100
         return {
             "job_id": self.job_id,
             "attempt": self.attempt,

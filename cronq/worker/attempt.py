@@ -95,6 +95,7 @@ def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Calla
         result, error = _perform(body, context, report, cancelled=claim.cancel_requested)
     finally:
         desk.let_go(token)
+    report.close(completed=error is None)
     exits = isinstance(error, SystemExit)
     if exits:
         error = _why_ended(work, report, time.monotonic() - started)
@@ -154,9 +155,6 @@ def _settlement(
     error: BaseException | None,
 ) -> Settlement:
     outcome, state, kind, wait = _judge(work, claim, error)
-    progress = report.state()
-    if state is State.COMPLETED:
-        progress["progress"] = 100
     return Settlement(
         job_id=work.job_id,
         token=token,
@@ -169,7 +167,7 @@ def _settlement(
         retry_in_s=wait,
         dead=state in (State.FAILED, State.TIMED_OUT),
         result=_small(result, work.job_id),
-        progress=progress,
+        progress=report.state(),
     )
 
 
