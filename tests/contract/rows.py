@@ -24,7 +24,7 @@ T = TypeVar("T")
 LEASE_S = 60.0
 
 
-def job_value(**facts: Any) -> DueJob:  # noqa: ANN401
+def job_value(**facts: Any) -> DueJob:
     values: dict[str, Any] = {
         "id": str(uuid.uuid4()),
         "task": "t",
@@ -49,7 +49,7 @@ class Rows:
         with self.database.begin() as connection:
             insert_jobs(self.database, connection, list(jobs), self.database.clock_in(connection))
 
-    def job(self, *, due_in: float = -1, schedule: str | None = None, **facts: Any) -> str:  # noqa: ANN401
+    def job(self, *, due_in: float = -1, schedule: str | None = None, **facts: Any) -> str:
         """Add one job and return its id; `schedule` is a schedule's name."""
         moment = self.now() + timedelta(seconds=due_in)
         if schedule is not None:
@@ -64,7 +64,7 @@ class Rows:
         self.add(value)
         return value.id
 
-    def schedule(self, name: str, *, first_in: float = -1, **facts: Any) -> str:  # noqa: ANN401
+    def schedule(self, name: str, *, first_in: float = -1, **facts: Any) -> str:
         """Store one schedule, and return its id."""
         timing = facts.pop("timing", Every(timedelta(minutes=1)))
         delay_s, left = facts.pop("delay_s", None), facts.pop("fires_left", None)
@@ -88,7 +88,7 @@ class Rows:
     def state(self, job_id: str) -> State:
         return State(self.row(job_id)["state"])
 
-    def row(self, job_id: str) -> Any:  # noqa: ANN401
+    def row(self, job_id: str) -> Any:
         return get_job(self.database, job_id)
 
     def attempts(self, job_id: str) -> list[tuple[int, str, str | None]]:
@@ -98,7 +98,7 @@ class Rows:
     def claim(self, job_id: str, token: str = "token-1", worker: str = "w1") -> Claim | None:
         return claim(self.database, job_id, token=token, worker=worker, lease_s=LEASE_S)
 
-    def settle(self, job_id: str, token: str = "token-1", **facts: Any) -> bool:  # noqa: ANN401
+    def settle(self, job_id: str, token: str = "token-1", **facts: Any) -> bool:
         only_expired = facts.pop("only_expired", False)
         return settle(self.database, settlement(job_id, token, **facts), only_expired=only_expired)
 
@@ -106,7 +106,7 @@ class Rows:
         return begin_term(self.database, shard=0, holder=holder, host="h", pid=1)
 
 
-def settlement(job_id: str, token: str, **facts: Any) -> Settlement:  # noqa: ANN401
+def settlement(job_id: str, token: str, **facts: Any) -> Settlement:
     values: dict[str, Any] = {
         "worker": "w1",
         "number": 1,

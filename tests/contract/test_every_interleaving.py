@@ -72,7 +72,7 @@ def machine_on(rows: Rows) -> type[RuleBasedStateMachine]:  # noqa: C901 - one m
 
         @precondition(lambda self: self.tokens)
         @rule(data=st.data(), after=st.sampled_from(AFTER))
-        def settle(self, data: Any, after: tuple[State, Outcome]) -> None:  # noqa: ANN401
+        def settle(self, data: Any, after: tuple[State, Outcome]) -> None:
             job_id, token = data.draw(st.sampled_from(self.tokens))
             alive = self.live.get(job_id) == token
             state, outcome = after
@@ -84,7 +84,7 @@ def machine_on(rows: Rows) -> type[RuleBasedStateMachine]:  # noqa: C901 - one m
 
         @precondition(lambda self: self.tokens)
         @rule(data=st.data())
-        def renew(self, data: Any) -> None:  # noqa: ANN401
+        def renew(self, data: Any) -> None:
             some = data.draw(st.lists(st.sampled_from(self.tokens), min_size=1, unique=True))
             kept = renew(rows.database, [token for _job, token in some], lease_s=LEASE_S)
             assert set(kept) == {token for job_id, token in some if self.live.get(job_id) == token}

@@ -22,7 +22,7 @@ UNUSED: Any = None
 
 
 @pytest.fixture
-def rescue(database: Database, rows: Rows) -> Any:  # noqa: ANN401
+def rescue(database: Database, rows: Rows) -> Any:
     rescuer = JobRescuer(database, Settings(max_crashes=3))
     term: Term = UNUSED
     return lambda: rescuer.run(term)
@@ -281,7 +281,7 @@ def test_cancelling_a_schedules_jobs_leaves_the_planned_ones(rows: Rows) -> None
     assert rows.row(running)["cancel_requested_at"] is not None
 
 
-def test_a_silent_worker_costs_one_crash_and_the_job_is_due_at_once(rows: Rows, rescue: Any) -> None:  # noqa: ANN401
+def test_a_silent_worker_costs_one_crash_and_the_job_is_due_at_once(rows: Rows, rescue: Any) -> None:
     job_id, healthy = rows.job(), rows.job()
     rows.claim(job_id)
     rows.claim(healthy, "token-2")
@@ -295,7 +295,7 @@ def test_a_silent_worker_costs_one_crash_and_the_job_is_due_at_once(rows: Rows, 
     assert rows.state(healthy) is State.RUNNING
 
 
-def test_a_job_that_keeps_killing_its_worker_is_dead_after_three(rows: Rows, rescue: Any) -> None:  # noqa: ANN401
+def test_a_job_that_keeps_killing_its_worker_is_dead_after_three(rows: Rows, rescue: Any) -> None:
     job_id = rows.job(max_attempts=50)
     for number in (1, 2, 3):
         assert rows.claim(job_id, f"token-{number}") is not None
@@ -307,7 +307,7 @@ def test_a_job_that_keeps_killing_its_worker_is_dead_after_three(rows: Rows, res
     assert [outcome for _number, outcome, _kind in rows.attempts(job_id)] == ["LOST"] * 3
 
 
-def test_a_cancelled_job_whose_worker_went_silent_does_not_run_again(rows: Rows, rescue: Any) -> None:  # noqa: ANN401
+def test_a_cancelled_job_whose_worker_went_silent_does_not_run_again(rows: Rows, rescue: Any) -> None:
     job_id = rows.job()
     rows.claim(job_id)
     request_cancel(rows.database, job_id)

@@ -319,7 +319,7 @@ def deploy(
     return take_over(rows.database, schedules, term=term, source=source, stamp=stamp, now=now or rows.now())
 
 
-def declared(name: str, timing: Any = None, **policy: Any) -> Schedule:  # noqa: ANN401
+def declared(name: str, timing: Any = None, **policy: Any) -> Schedule:
     timing = timing or Every(MINUTE)
     return Schedule(name=name, task="t", timing=timing.to_data(), **policy)
 

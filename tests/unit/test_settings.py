@@ -1,6 +1,7 @@
 """A wrong configuration is refused whole, with every mistake named and no password shown."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,8 @@ from cronq.settings import Settings, hide_password, load_settings
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("CRONQ_")]:
         monkeypatch.delenv(name)
 

@@ -1,0 +1,256 @@
+"""One beat's loop on real SQL, step by step, with a broker and a leadership in the test's hands."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from cronq.beat.loop import BeatLoop, Upkeep
+from cronq.clock import Sighting, StoreClock
+from cronq.delivery.publisher import PublishFailed
+from cronq.job import State
+from cronq.schedule import Overlap, schedule_id
+from cronq.settings import Settings
+from cronq.store.agenda import DueJob
+from cronq.store.schedules import get_schedule
+from cronq.store.terms import Term
+from cronq.timing import Every
+
+from .rows import Rows
+
+
+@dataclass
+class FakeLeadership:
+    term: Term | None
+    lost: list[Term] = field(default_factory=list)
+
+    def current(self) -> Term | None:
+        return self.term
+
+    def moved(self) -> None:
+        pass
+
+    def step_down(self, term: Term) -> None:
+        self.lost.append(term)
+        self.term = None
+
+
+@dataclass
+class FakeBroker:
+    """Takes what it is sent, unless told to be away or to refuse."""
+
+    batch: int = 100
+    sent: list[str] = field(default_factory=list)
+    away: bool = False
+    refused: set[str] = field(default_factory=set)
+    outages: tuple[type[BaseException], ...] = (OSError,)
+
+    def render(self, due: DueJob) -> None:
+        due.message = "written"
+
+    def publish(self, batch: Sequence[DueJob]) -> list[str]:
+        if self.away:
+            raise PublishFailed(OSError("no broker"))
+        taken = [due.id for due in batch if due.id not in self.refused]
+        self.sent += taken
+        return taken
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class World:
+    rows: Rows
+    loop: BeatLoop
+    leadership: FakeLeadership
+    broker: FakeBroker
+
+    def step(self) -> float:
+        # A broker that failed is left alone for a moment; the test does not wait for it.
+        self.loop._publish_again_at = 0.0
+        return self.loop.step()
+
+    def look_again(self) -> None:
+        self.loop._next_look = self.loop._next_overdue_look = 0.0
+        self.loop._next_plan = self.loop.clock.now()
+
+
+@pytest.fixture
+def world(rows: Rows) -> World:
+    leadership, broker = FakeLeadership(rows.begin_term("me")), FakeBroker()
+    loop = BeatLoop(
+        settings=Settings(horizon_s=60),
+        database=rows.database,
+        leadership=leadership,  # type: ignore[arg-type]
+        publisher=broker,  # type: ignore[arg-type]
+        clock=StoreClock(),
+        sight=lambda: Sighting(None, None),
+        begin_term=lambda _term: None,
+    )
+    return World(rows, loop, leadership, broker)
+
+
+def test_a_due_job_is_sent_and_marked_and_one_that_is_not_due_waits(world: World) -> None:
+    due, later = world.rows.job(due_in=-1), world.rows.job(due_in=30)
+    world.step()
+    assert world.broker.sent == [due]
+    assert [world.rows.state(each) for each in (due, later)] == [State.PENDING, State.SCHEDULED]
+    world.step()
+    assert world.broker.sent == [due]
+
+
+def test_fire_times_are_planned_ahead_and_the_cursor_moves_on(world: World) -> None:
+    first = world.rows.now() + timedelta(seconds=20)
+    world.rows.schedule("s", first=first, timing=Every(timedelta(seconds=15), anchor=first))
+    world.step()
+    assert len(world.loop.agenda) == 3
+    assert get_schedule(world.rows.database, "s").next_fire_at == first + timedelta(seconds=45)
+
+
+def test_what_the_broker_did_not_take_is_sent_until_it_does(world: World) -> None:
+    due = world.rows.job()
+    world.broker.away = True
+    for _ in range(3):
+        world.step()
+    assert world.rows.state(due) is State.SCHEDULED
+    world.broker.away = False
+    world.step()
+    assert world.broker.sent == [due]
+    assert world.rows.state(due) is State.PENDING
+
+
+def test_a_job_without_a_queue_is_tried_again_and_holds_up_nobody(world: World) -> None:
+    refused, fine = world.rows.job(due_in=-9), world.rows.job(due_in=-8)
+    world.broker.refused.add(refused)
+    world.step()
+    assert world.broker.sent == [fine]
+    assert world.rows.state(refused) is State.SCHEDULED
+    world.broker.refused.clear()
+    world.look_again()
+    world.step()
+    world.step()
+    assert world.broker.sent == [fine, refused]
+
+
+def test_a_beat_that_was_overtaken_plans_nothing_and_stands_by(world: World) -> None:
+    world.step()
+    first = world.rows.now() + timedelta(seconds=20)
+    world.rows.schedule("s", first=first)
+    world.rows.begin_term("another")
+    world.look_again()
+    world.step()
+    assert [term.holder for term in world.leadership.lost] == ["me"]
+    assert get_schedule(world.rows.database, "s").next_fire_at == first
+    due = world.rows.job()
+    world.look_again()
+    world.step()
+    assert world.broker.sent == []
+    assert world.rows.state(due) is State.SCHEDULED
+
+
+def test_a_new_term_starts_from_the_rows_and_forgets_the_old_agenda(world: World) -> None:
+    ahead = world.rows.job(due_in=30)
+    world.step()
+    assert ahead in world.loop.agenda
+    world.rows.set(ahead, state="'CANCELLED'")
+    world.leadership.term = world.rows.begin_term("me")
+    world.step()
+    assert ahead not in world.loop.agenda
+
+
+def test_one_schedule_that_cannot_be_planned_is_set_aside_and_the_others_go_on(world: World) -> None:
+    world.rows.schedule("good", first_in=10)
+    bad = world.rows.schedule("bad", first_in=5)
+    with world.rows.database.begin() as connection:
+        connection.execute(
+            text("UPDATE cronq_schedule SET definition = replace(CAST(definition AS text), 'every', 'evry')"
+                 " WHERE id = :id" if world.rows.database.dialect == "sqlite" else
+                 "UPDATE cronq_schedule SET definition ="
+                 " CAST(replace(CAST(definition AS text), 'every', 'evry') AS json) WHERE id = :id"),
+            {"id": bad},
+        )  # fmt: skip
+    world.step()
+    stored = get_schedule(world.rows.database, "bad")
+    assert stored.fault is not None
+    assert stored.next_fire_at is None
+    assert get_schedule(world.rows.database, "good").fault is None
+    assert {job.schedule_name for job in world.loop.agenda._jobs.values()} == {"good"}
+
+
+def test_a_fire_time_beside_a_running_job_is_skipped_with_a_reason(world: World) -> None:
+    running = world.rows.job(schedule="s", overlap=Overlap.SKIP)
+    world.rows.claim(running)
+    due = world.rows.job(schedule="s", overlap=Overlap.SKIP)
+    world.step()
+    assert world.broker.sent == []
+    assert (world.rows.row(due)["state"], world.rows.row(due)["reason"]) == ("SKIPPED", "overlap")
+
+
+def test_a_waiting_job_goes_out_when_the_leader_hears_of_the_end(world: World) -> None:
+    running = world.rows.job(schedule="s", overlap=Overlap.QUEUE)
+    world.rows.claim(running)
+    waiting = world.rows.job(schedule="s", overlap=Overlap.QUEUE)
+    world.step()
+    assert world.broker.sent == []
+    assert world.rows.state(waiting) is State.SCHEDULED
+    world.rows.settle(running)
+    world.loop.notice({"kind": "ended", "schedule_id": schedule_id("s")})
+    world.step()
+    assert world.broker.sent == [waiting]
+
+
+def test_the_previous_job_is_told_to_stop_and_the_new_one_waits_for_it(world: World) -> None:
+    running = world.rows.job(schedule="s", overlap=Overlap.CANCEL_PREVIOUS)
+    world.rows.claim(running)
+    due = world.rows.job(schedule="s", overlap=Overlap.CANCEL_PREVIOUS)
+    world.step()
+    assert world.rows.row(running)["cancel_requested_at"] is not None
+    assert world.broker.sent == []
+    world.rows.settle(running, state=State.CANCELLED)
+    world.look_again()
+    world.step()
+    world.step()
+    assert world.broker.sent == [due]
+
+
+def test_a_retry_that_nobody_told_of_is_found(world: World) -> None:
+    job_id = world.rows.job()
+    world.step()
+    world.rows.claim(job_id)
+    world.rows.settle(job_id, state=State.RETRYING, retry_in_s=0)
+    world.look_again()
+    world.step()
+    world.step()
+    assert world.broker.sent == [job_id, job_id]
+
+
+def test_an_edit_drops_what_waits_in_memory(world: World) -> None:
+    ahead = world.rows.job(schedule="s", due_in=30)
+    world.step()
+    assert ahead in world.loop.agenda
+    with world.rows.database.begin() as connection:
+        connection.execute(text("DELETE FROM cronq_job"))
+    world.loop.notice({"kind": "schedule", "schedule_id": schedule_id("s")})
+    world.step()
+    assert ahead not in world.loop.agenda
+
+
+def test_a_service_that_fails_does_not_stop_publishing(world: World) -> None:
+    ran: list[Any] = []
+
+    def fail(_term: Term) -> None:
+        ran.append(1)
+        raise ValueError("broken service")
+
+    world.loop.upkeep.append(Upkeep("broken", 0.0, fail))
+    for _ in range(3):
+        due = world.rows.job(due_in=-9)
+        world.look_again()
+        world.step()
+        world.step()
+        assert due in world.broker.sent
+    assert len(ran) > 3
