@@ -106,7 +106,7 @@ def beat(world: World) -> Leadership:
     return make(world)
 
 
-def make(world: World, **changes: Any) -> Leadership:  # noqa: ANN401
+def make(world: World, **changes: Any) -> Leadership:
     def changed() -> None:
         world.changes += 1
 
@@ -184,7 +184,7 @@ def test_a_lock_taken_late_is_not_trusted(world: World, beat: Leadership) -> Non
 def test_a_term_that_starts_late_is_not_trusted(
     world: World, beat: Leadership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def slow(*args: Any, **facts: Any) -> Term:  # noqa: ANN401
+    def slow(*args: Any, **facts: Any) -> Term:
         world.now += LOCK_S
         return world.begin_term(*args, **facts)
 

@@ -22,10 +22,10 @@ def ago(seconds: float) -> datetime:
 
 def stored(
     next_fire_at: datetime | None,
-    timing: Any = None,  # noqa: ANN401
+    timing: Any = None,
     *,
     fires_left: int | None = None,
-    **policy: Any,  # noqa: ANN401
+    **policy: Any,
 ) -> StoredSchedule:
     timing = timing or Every(MINUTE)
     definition = Schedule(name="s", task="t", args=(1,), kwargs={"k": 2}, timing=timing.to_data(), **policy)
