@@ -2,9 +2,9 @@
 
     python -m benchmarks.timing [--json]
 
-Each figure is the best of several rounds, the libraries taking turns within a round, so that a busy machine
-slows all of them alike. Times are in a zone with DST. "parse next" builds a new object from the text and asks
-once; "cold" forgets every remembered field and month before that.
+Each figure is processor time, the best of several rounds, the libraries taking turns within a round, so that a
+busy machine does not favour one. The zone has DST. "parse next" builds a new object from the text and asks once;
+"cold" forgets every remembered field and month before that.
 """
 
 import argparse
@@ -102,10 +102,10 @@ def best(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
     found = dict.fromkeys(calls, float("inf"))
     for _ in range(ROUNDS):
         for name, call in calls.items():
-            began = time.perf_counter()
+            began = time.process_time()
             for _ in range(CALLS):
                 call()
-            found[name] = min(found[name], (time.perf_counter() - began) / CALLS * 1e6)
+            found[name] = min(found[name], (time.process_time() - began) / CALLS * 1e6)
     return found
 
 
