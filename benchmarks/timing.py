@@ -2,9 +2,9 @@
 
     python -m benchmarks.timing [--json]
 
-Each figure is processor time, the best of several rounds, the libraries taking turns within a round, so that a
-busy machine does not favour one. The zone has DST. "parse next" builds a new object from the text and asks once;
-"cold" forgets every remembered field and month before that.
+Each figure is processor time, the best of several rounds, the libraries taking turns within a round, so that
+a busy machine does not favour one. The zone has DST. "parse next" builds a new object from the text and asks
+once; "cold" forgets every remembered field and month before that.
 """
 
 import argparse
