@@ -62,6 +62,6 @@ def default_worker_tasks(default_worker_tasks: set[ModuleType]) -> set[ModuleTyp
     return default_worker_tasks | {plain_tasks}
 
 
-def torn_down(node: Any) -> Iterator[Any]:  # noqa: ANN401 - broker, backend or worker
+def torn_down(node: Any) -> Iterator[Any]:
     yield node
     node.teardown()

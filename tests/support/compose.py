@@ -26,7 +26,7 @@ def load(path: Path) -> dict[str, Any]:
     return yaml.load(path.read_text(), Loader)
 
 
-def merge(below: Any, above: Any) -> Any:  # noqa: ANN401 - any YAML value
+def merge(below: Any, above: Any) -> Any:
     """Lay `above` over `below`: mappings key by key, everything else replaced."""
     if not (isinstance(below, dict) and isinstance(above, dict)):
         return above
@@ -39,13 +39,13 @@ def merge(below: Any, above: Any) -> Any:  # noqa: ANN401 - any YAML value
     return merged
 
 
-def without_resets(value: Any) -> Any:  # noqa: ANN401 - any YAML value
+def without_resets(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: without_resets(v) for k, v in value.items() if not isinstance(v, Reset)}
     return value
 
 
-def interpolate(value: Any, variables: Mapping[str, str]) -> Any:  # noqa: ANN401 - any YAML value
+def interpolate(value: Any, variables: Mapping[str, str]) -> Any:
     """Fill `${NAME}`, `${NAME:-default}` and `${NAME:?message}` in every text."""
     if isinstance(value, dict):
         return {key: interpolate(one, variables) for key, one in value.items()}

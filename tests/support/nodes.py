@@ -15,7 +15,7 @@ import docker
 from docker.errors import DockerException
 from pytest_celery import CeleryTestContainer
 
-from .processes import Process, wait_for
+from .processes import ROOT, Process, wait_for
 from .server import Server
 
 WORKER_NAME = "local"
@@ -107,10 +107,15 @@ class WorkerNode(LocalNode):
 
     def __init__(self, app: str, env: Mapping[str, str], folder: Path) -> None:
         super().__init__(WORKER_NAME)
-        self._folder = folder
         argv = ["celery", "-A", app, "worker", "-c", "1", "-l", "INFO", "-n", f"{WORKER_NAME}@{self.id[:12]}"]
-        python = [sys.executable, "-m"]
-        self._process = Process(f"worker-{self.id[:6]}", [*python, *argv], log=folder / "worker.log", env=env)
+        # Away from the checkout: what lies about in its .cronq/ must not decide how a worker starts.
+        self._process = Process(
+            f"worker-{self.id[:6]}",
+            [sys.executable, "-m", *argv],
+            log=folder / "worker.log",
+            env={"PYTHONPATH": str(ROOT), **env},
+            cwd=folder,
+        )
         self._process.start()
 
     @property

@@ -117,6 +117,8 @@ class Process:
         """SIGSTOP the whole tree: alive for the operating system, dead for everyone who waits for it."""
         self._paused = self.tree()
         _signal_each(self._paused, signal.SIGSTOP)
+        # The signal is only sent: a process on another core runs on for a moment.
+        wait_for(lambda: all(map(_stopped_or_gone, self._paused)), 10, f"{self.name} to stand still")
 
     def resume(self) -> None:
         _signal_each(self._paused, signal.SIGCONT)
@@ -200,10 +202,10 @@ class Processes:
     def celery(self, name: str, app: str, *args: str, env: Mapping[str, str] | None = None) -> Process:
         return self.python(name, "-m", "celery", "-A", app, *args, env=env)
 
-    def beat(self, name: str, app: str = "beat.app", *args: str, **more: Any) -> Process:  # noqa: ANN401
+    def beat(self, name: str, app: str = "beat.app", *args: str, **more: Any) -> Process:
         return self.celery(name, app, "beat", "-S", "cronq", "-l", "INFO", *args, **more)
 
-    def worker(self, name: str, app: str = "workers.app", *args: str, **more: Any) -> Process:  # noqa: ANN401
+    def worker(self, name: str, app: str = "workers.app", *args: str, **more: Any) -> Process:
         return self.celery(name, app, "worker", "-l", "INFO", "-n", f"{name}@%h", *args, **more)
 
     def cronq(self, name: str, *args: str, env: Mapping[str, str] | None = None) -> Process:
@@ -252,6 +254,13 @@ def wait_for(
 def _too_late(what: str, timeout: float, last: object) -> str:
     tails = [process.tail() for process in sorted(_alive, key=lambda one: one.name)]
     return "\n".join([f"waited {timeout:g} s for {what}; the last answer was {last!r}", *tails])
+
+
+def _stopped_or_gone(one: psutil.Process) -> bool:
+    try:
+        return one.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _signal_each(family: Iterable[psutil.Process], signum: signal.Signals) -> None:
