@@ -50,8 +50,8 @@ class RedisServer(Server):
 
     def _make_process(self) -> Process:
         argv = [self.program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder]
-        # Redis's own default, everysec, holds a write back while the disk is busy, and a SIGKILL then loses what
-        # was acknowledged; without fsync every write is the kernel's at once, which outlives the process.
+        # Redis's own default, everysec, holds a write back while the disk is busy, and a SIGKILL then loses
+        # what was acknowledged; without fsync a write is the kernel's at once, and outlives the process.
         argv += ["--save", "", "--appendonly", "yes" if self.persist else "no", "--appendfsync", "no"]
         return Process(self.name, argv, log=self.folder / "log")
 
