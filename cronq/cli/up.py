@@ -1,7 +1,6 @@
 """`cronq up`: the whole stack on this machine, with one command."""
 
 import signal
-import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +23,8 @@ from cronq.store.terms import read_term
 from cronq.views import job_fields
 
 LOOK_S = 0.5
+START_S = 10.0
+"""A process that ends this soon was started wrongly."""
 
 
 @click.command()
@@ -91,10 +92,14 @@ def up(
 
 def _watch(stack: Stack, parts: Cronq, started: datetime, for_s: float | None) -> list[str]:
     """Show what happens until the time is up, a process dies, or the user has seen enough."""
-    until = None if for_s is None else time.monotonic() + for_s
+    began = time.monotonic()
+    until = None if for_s is None else began + for_s
+    told: set[str] = set()
     wanted = JobFilter(since=started)
     with LiveView(stack.urls) as view:
-        while (until is None or time.monotonic() < until) and not stack.dead():
+        while until is None or time.monotonic() < until:
+            if _tell_deaths(stack, view, told) and time.monotonic() - began < START_S:
+                break  # it did not even start: a mistake to be corrected, not an accident to be survived
             rows = store.list_jobs(parts.database, wanted, limit=200)
             running = [row["id"] for row in rows if row["state"] == State.RUNNING]
             try:
@@ -105,16 +110,22 @@ def _watch(stack: Stack, parts: Cronq, started: datetime, for_s: float | None) -
             view.show(_leader(parts), jobs, store.count_by_state(parts.database, wanted))
             time.sleep(LOOK_S)
     dead = stack.dead()
-    for child in dead:
-        sys.stderr.write(f"--- the end of {child.log}:\n{child.last_words()}\n")
-    if until is None and not dead:
-        return []
     counts = store.count_by_state(parts.database, wanted)
     summary = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
     click.echo(f"jobs of this run: {summary or 'none'}")
-    return troubles(
-        counts if for_s is not None else {"COMPLETED": 1}, [(c.name, c.exit_code()) for c in dead]
-    )
+    return troubles(counts, [(child.name, child.exit_code()) for child in dead])
+
+
+def _tell_deaths(stack: Stack, view: LiveView, told: set[str]) -> bool:
+    """Say which processes have ended by themselves; return whether there are any new ones."""
+    fresh = [child for child in stack.dead() if child.name not in told]
+    for child in fresh:
+        told.add(child.name)
+        view.tell(
+            f"{child.name} (pid {child.pid}) ended with exit code {child.exit_code()}; "
+            f"the end of {child.log}:\n{child.last_words()}"
+        )
+    return bool(fresh)
 
 
 def _leader(parts: Cronq) -> str:

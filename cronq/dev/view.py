@@ -44,6 +44,10 @@ class LiveView:
         if self._live is not None:
             self._live.__exit__(None, None, None)
 
+    def tell(self, what: str) -> None:
+        """Say something that stays on the screen."""
+        self._console.print(what, style="red", highlight=False, markup=False)
+
     def show(self, leader: str, jobs: Sequence[Mapping[str, Any]], counts: Mapping[str, int]) -> None:
         """Show who leads and the newest `jobs` (as `job_fields` returns them)."""
         if self._live is not None:
