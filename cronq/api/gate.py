@@ -14,13 +14,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cronq.api.problems import Problem, problem_response
+from cronq.api.problems import Problem, answer, problem_response, wants_page
 from cronq.store.database import Database, is_outage
 from cronq.store.tokens import Role, any_token, check_token
+from cronq.web.render import COOKIE
 
-COOKIE: Final = "cronq_token"
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-OPEN_PATHS: Final = ("/healthz", "/livez", "/readyz", "/login", "/static/")
+OPEN_PATHS: Final = ("/healthz", "/livez", "/readyz", "/login", "/logout", "/static/")
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
 
 _HEADERS: Final = {
@@ -102,7 +102,7 @@ class Gate:
             caller = Caller(token.name, token.role)
         elif self._loopback and not await to_thread.run_sync(any_token, self._database):
             caller = Caller("local", Role.EDITOR)
-        elif _wants_page(request):
+        elif wants_page(request):
             return RedirectResponse(f"/login?next={quote(path)}", status_code=303)
         else:
             wrong = "This token is unknown or revoked." if given else "A token is needed."
@@ -111,7 +111,7 @@ class Gate:
         request.scope.setdefault("state", {})["caller"] = caller
         needed = Role.VIEWER if request.method in SAFE else Role.OPERATOR
         if not caller.role.includes(needed):
-            return problem_response(forbidden(caller, needed), path)
+            return answer(request, forbidden(caller, needed))
         return None
 
 
@@ -161,8 +161,3 @@ def _token_of(request: Request) -> str | None:
     if scheme.lower() == "bearer" and value:
         return value.strip()
     return request.cookies.get(COOKIE)
-
-
-def _wants_page(request: Request) -> bool:
-    page = not request.url.path.startswith(("/api/", "/metrics", "/openapi.json"))
-    return page and "text/html" in request.headers.get("accept", "")

@@ -22,6 +22,7 @@ from cronq.store.database import is_outage
 from cronq.telemetry.log import get_logger
 from cronq.timing import InvalidTiming
 from cronq.views import to_json
+from cronq.web.render import error_page
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = "2"
@@ -47,6 +48,19 @@ class Problem(Exception):
         self.status, self.code, self.detail, self.more = status, code, detail, more
         self.title = title or HTTPStatus(status).phrase
         super().__init__(detail)
+
+
+def answer(request: Request, problem: Problem) -> Response:
+    """Return the document, or to a person's browser a page that says the same."""
+    if wants_page(request):
+        return error_page(request, status=problem.status, title=problem.title, detail=problem.detail)
+    return problem_response(problem, request.url.path)
+
+
+def wants_page(request: Request) -> bool:
+    """Tell whether a person's browser asks for a page."""
+    page = not request.url.path.startswith(("/api/", "/metrics", "/openapi.json"))
+    return page and "text/html" in request.headers.get("accept", "")
 
 
 def problem_response(problem: Problem, path: str) -> Response:
@@ -80,13 +94,13 @@ def install(app: FastAPI) -> None:
 
 def _problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)
-    return problem_response(error, request.url.path)
+    return answer(request, error)
 
 
 def _known(request: Request, error: Exception) -> Response:
     for kind, (status, code, title) in _KINDS.items():
         if isinstance(error, kind):
-            return problem_response(Problem(status, code, str(error), title=title), request.url.path)
+            return answer(request, Problem(status, code, str(error), title=title))
     return _unexpected(request, error)
 
 
@@ -102,7 +116,7 @@ def _invalid(request: Request, error: Exception) -> Response:
     ]
     said = "; ".join(f"{e['field'] or e['in']}: {e['message']}" for e in errors)
     problem = Problem(422, "invalid-request", f"Correct these and send it again: {said}", errors=errors)
-    return problem_response(problem, request.url.path)
+    return answer(request, problem)
 
 
 def _http(request: Request, error: Exception) -> Response:
@@ -112,7 +126,7 @@ def _http(request: Request, error: Exception) -> Response:
         detail = f"Nothing is at {request.url.path}; the routes are listed at /docs"
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         detail = f"{request.method} is not possible here; the routes are listed at /docs"
-    response = problem_response(Problem(error.status_code, "http", detail), request.url.path)
+    response = answer(request, Problem(error.status_code, "http", detail))
     response.headers.update(error.headers or {})
     return response
 
@@ -122,7 +136,7 @@ def _unexpected(request: Request, error: Exception) -> Response:
         problem = Problem(
             503, "store-unavailable", "The database does not answer; nothing was changed. Try again soon"
         )
-        return problem_response(problem, request.url.path)
+        return answer(request, problem)
     log.error("api.failed", path=request.url.path, method=request.method, error=repr(error))
     detail = "This is a fault of cronq; its log has the reason. Nothing is known to be changed"
-    return problem_response(Problem(500, "fault", detail), request.url.path)
+    return answer(request, Problem(500, "fault", detail))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, RowMapping, func, literal_column, select
+from sqlalchemy import ColumnElement, RowMapping, func, literal_column, or_, select
 
 from cronq.job import ACTIVE, State
 from cronq.store.database import Database
@@ -145,3 +145,49 @@ def _ago(database: Database, span: timedelta) -> ColumnElement[Any]:
     seconds = span.total_seconds()
     # In a subselect it is evaluated once, not for every row.
     return select(literal_column(database.now_sql(repr(-seconds)), job.c.updated_at.type)).scalar_subquery()
+
+
+def find_schedules(
+    database: Database, *, text: str = "", only: str | None = None, after: str = "", limit: int = 50
+) -> list[StoredSchedule]:
+    """Return schedules by name from `after` on: those whose name or task has `text` in it.
+
+    only: `paused`, `faulty` or `retired`; without it all but the retired ones.
+    """
+    query = select(schedule).order_by(schedule.c.name).limit(limit)
+    if after:
+        query = query.where(schedule.c.name > after)
+    if text:
+        pattern = f"%{_escaped(text.lower())}%"
+        names = [func.lower(schedule.c.name), func.lower(schedule.c.task)]
+        query = query.where(or_(*(name.like(pattern, escape="\\") for name in names)))
+    if only == "retired":
+        query = query.where(schedule.c.retired_at.is_not(None))
+    else:
+        query = query.where(schedule.c.retired_at.is_(None))
+    if only == "paused":
+        query = query.where(schedule.c.paused_at.is_not(None))
+    if only == "faulty":
+        query = query.where(schedule.c.fault.is_not(None))
+    with database.autocommit() as connection:
+        return [stored(row) for row in connection.execute(query)]
+
+
+def upcoming_schedules(database: Database, limit: int) -> list[StoredSchedule]:
+    """Return the schedules whose next unplanned fire time is the soonest."""
+    query = (
+        select(schedule)
+        .where(
+            schedule.c.next_fire_at.is_not(None),
+            schedule.c.paused_at.is_(None),
+            schedule.c.retired_at.is_(None),
+        )
+        .order_by(schedule.c.next_fire_at)
+        .limit(limit)
+    )
+    with database.autocommit() as connection:
+        return [stored(row) for row in connection.execute(query)]
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

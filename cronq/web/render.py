@@ -1,0 +1,76 @@
+"""Renders the page's templates: everything is escaped, nothing comes from elsewhere."""
+
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from cronq.app import Cronq
+from cronq.store.tokens import Role
+from cronq.web import format as shown
+from cronq.web.charts import sparkline
+
+HERE: Final = Path(__file__).parent
+COOKIE: Final = "cronq_token"
+
+SAID: Final = {
+    "paused": "Paused. Its next fire times will be recorded as skipped.",
+    "resumed": "Resumed.",
+    "triggered": "One job was asked for.",
+    "cancelled": "It was told to stop.",
+    "retried": "It is due again.",
+}
+"""What the page says after an action."""
+
+_environment = Environment(
+    loader=FileSystemLoader(HERE / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_environment.filters.update(
+    moment=shown.moment,
+    relative=shown.relative,
+    span=shown.span,
+    chip=shown.chip,
+    data=shown.data,
+    last_line=shown.last_line,
+    sparkline=sparkline,
+)
+_environment.tests["over"] = shown.over
+
+
+def parts_of(request: Request) -> Cronq:
+    """Return the parts that this application works with."""
+    parts: Cronq = request.app.state.parts
+    return parts
+
+
+def may_operate(request: Request) -> bool:
+    """Tell whether who looks may also act."""
+    caller = getattr(request.state, "caller", None)
+    return caller is not None and caller.role.includes(Role.OPERATOR)
+
+
+def page(request: Request, template: str, *, status: int = HTTPStatus.OK, **facts: Any) -> Response:  # noqa: ANN401
+    """Return one page."""
+    caller = getattr(request.state, "caller", None)
+    text = _environment.get_template(template).render(
+        path=request.url.path,
+        here=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+        may_operate=may_operate(request),
+        caller=None if caller is None else caller.name,
+        signed_in=COOKIE in request.cookies,
+        said=SAID.get(request.query_params.get("said", "")),
+        **facts,
+    )
+    return HTMLResponse(text, status)
+
+
+def error_page(request: Request, *, status: int, title: str, detail: str) -> Response:
+    """Return what went wrong as a page."""
+    return page(request, "error.html", status=status, status_code=status, title=title, detail=detail)
