@@ -16,6 +16,7 @@ from celery import Celery, signals
 
 from cronq.beat.catalog import collect, take_over
 from cronq.beat.loop import BeatLoop, Upkeep
+from cronq.beat.zone_data import follow_zone_data
 from cronq.clock import Sighting, StoreClock
 from cronq.coordination.beats import BeatBoard
 from cronq.coordination.leadership import Leadership
@@ -149,6 +150,8 @@ class Beat:
             stamp=cronq.settings.deploy or self._started_at.isoformat(),
             now=self.clock.now(),
         )
+
+        follow_zone_data(cronq.database, term=term, now=self.clock.now())
 
     def _plan_delays(self, term: Term) -> None:
         if set_next_by_delay(self._cronq.database, term.shard):

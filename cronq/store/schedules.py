@@ -80,13 +80,17 @@ def stored(row: Row[Any]) -> StoredSchedule:
     )
 
 
-def list_schedules(database: Database, *, retired: bool = False) -> list[StoredSchedule]:
-    """Return all schedules by name; the retired ones only if asked for."""
+def list_schedules(
+    database: Database, *, retired: bool = False, connection: Connection | None = None
+) -> list[StoredSchedule]:
+    """Return all schedules by name, the retired ones only if asked; within `connection` if given."""
     query = select(schedule).order_by(schedule.c.name)
     if not retired:
         query = query.where(schedule.c.retired_at.is_(None))
-    with database.autocommit() as connection:
+    if connection is not None:
         return [stored(row) for row in connection.execute(query)]
+    with database.autocommit() as own:
+        return [stored(row) for row in own.execute(query)]
 
 
 def get_schedule(database: Database, name: str) -> StoredSchedule:
@@ -206,6 +210,19 @@ def take_back_planned(
             .values(next_fire_at=bindparam("_first")),
             [{"_id": schedule_id, "_first": fire_time} for schedule_id, fire_time in first.items()],
         )
+
+
+def planned_ahead(connection: Connection, now: datetime) -> dict[str, list[datetime]]:
+    """Return the fire times ahead of `now` that are planned and not published, by schedule."""
+    planned: dict[str, list[datetime]] = {}
+    rows = connection.execute(
+        select(job.c.schedule_id, job.c.fire_time).where(
+            job.c.state == State.SCHEDULED, job.c.trigger == Trigger.SCHEDULE, job.c.fire_time > now
+        )
+    )
+    for schedule_id, fire_time in rows:
+        planned.setdefault(schedule_id, []).append(fire_time)
+    return planned
 
 
 def _restart(connection: Connection, changes: Sequence[Change]) -> None:

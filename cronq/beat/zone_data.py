@@ -1,0 +1,60 @@
+"""A new release of the time zone data moves fire times: plans them anew, and says which ones moved."""
+
+from datetime import datetime
+
+from sqlalchemy import select
+
+from cronq.store.database import Database
+from cronq.store.schedules import Change, list_schedules, planned_ahead, write_changes
+from cronq.store.tables import deploy
+from cronq.store.terms import Term, hold_term
+from cronq.telemetry.log import get_logger
+from cronq.timing import timing_from
+from cronq.timing.bounds import tz_of
+from cronq.timing.replan import moved, zone_data_version
+
+SOURCE = "zone data"
+
+log = get_logger(__name__)
+
+
+def follow_zone_data(database: Database, *, term: Term, now: datetime) -> int:
+    """Plan anew what another version of the zone data had planned; return how many schedules moved."""
+    version = zone_data_version()
+    with database.begin() as connection:
+        hold_term(connection, term)
+        known = connection.execute(
+            select(deploy.c.stamp).where(deploy.c.source == SOURCE)
+        ).scalar_one_or_none()
+        if known == version:
+            return 0
+        record = database.insert(deploy).values(source=SOURCE, stamp=version, at=database.now())
+        connection.execute(
+            record.on_conflict_do_update(
+                index_elements=[deploy.c.source], set_={"stamp": version, "at": database.now()}
+            )
+        )
+        if known is None:
+            return 0
+        planned = planned_ahead(connection, now)
+        changed = 0
+        for stored in list_schedules(database, connection=connection):
+            timing = timing_from(stored.definition.timing)
+            if tz_of(timing) == "UTC" or stored.next_fire_at is None or stored.next_fire_at <= now:
+                continue  # what is missed already is the catch-up's to decide
+            ahead = [*planned.get(stored.id, ()), stored.next_fire_at]
+            difference = moved(timing, ahead, now, max(ahead))
+            if difference:
+                changed += 1
+                log.warning(
+                    "zone_data.moved",
+                    schedule=stored.name,
+                    gone=", ".join(map(str, difference.gone)),
+                    new=", ".join(map(str, difference.new)),
+                )
+                change = Change(stored.definition, timing.next(now), True, None, stored.fires_left)
+                write_changes(
+                    database, connection, [change], source=stored.source, actor=f"zone data {version}"
+                )
+    log.info("zone_data.changed", before=known, now=version, moved=changed)
+    return changed
