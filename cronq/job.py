@@ -46,8 +46,8 @@ TRANSITIONS: Final = MappingProxyType(
         State.TIMED_OUT: {State.SCHEDULED},
     }
 )
-"""What may follow what. `FAILED` straight from waiting: no worker knows the task. `SCHEDULED` after an end: an
-operator sent a dead letter back."""
+"""What may follow what. `FAILED` straight from waiting: no worker knows the task. `SCHEDULED` after an end:
+an operator sent a dead letter back."""
 
 
 class Outcome(StrEnum):

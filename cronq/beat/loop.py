@@ -193,10 +193,11 @@ class BeatLoop:
             gc.enable()
 
     def _pass_gate(self, batch: list[DueJob]) -> list[DueJob]:
-        doubtful = self.gate.doubtful(batch)
+        doubtful, buffers = self.gate.doubtful(batch), {}
         if doubtful:
             self.gate.refresh(doubtful, store.busy_schedules(self.database, doubtful))
-        verdict = self.gate.decide(batch)
+            buffers = store.buffers_of(self.database, [i for i in doubtful if i in self.gate])
+        verdict = self.gate.decide(batch, buffers)
         self._carry_out(verdict)
         return verdict.go
 

@@ -1,12 +1,18 @@
 """Whether a due job may go out although an earlier job of its schedule is still going on."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
 
 from cronq.job import State
 from cronq.schedule import Overlap, Reason
 from cronq.store.agenda import DueJob
+
+
+DEFAULT_BUFFER: Final = 100
+NO_BUFFERS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -48,8 +54,14 @@ class OverlapGate:
         """Take in that of the schedules `asked` only `still_busy` have a job going on."""
         self._busy.difference_update(set(asked) - still_busy)
 
-    def decide(self, batch: Sequence[DueJob], buffers: dict[str, int] | None = None) -> Verdict:
-        """Sort a batch, in order, into those that go out now, those that wait and those that are skipped."""
+    def __contains__(self, schedule_id: str) -> bool:
+        return schedule_id in self._busy
+
+    def decide(self, batch: Sequence[DueJob], buffers: Mapping[str, int] = NO_BUFFERS) -> Verdict:
+        """Sort a batch, in order, into those that go out now, those that wait and those that are skipped.
+
+        buffers: how many jobs of a schedule may wait, by schedule id.
+        """
         verdict = Verdict()
         for job in batch:
             if not _gated(job):
@@ -58,7 +70,7 @@ class OverlapGate:
                 verdict.go.append(job)
                 self._busy.add(str(job.schedule_id))
             else:
-                self._hold_or_skip(job, verdict, (buffers or {}).get(str(job.schedule_id), DEFAULT_BUFFER))
+                self._hold_or_skip(job, verdict, buffers.get(str(job.schedule_id), DEFAULT_BUFFER))
         return verdict
 
     def waiting(self) -> list[str]:
@@ -100,9 +112,6 @@ class OverlapGate:
             verdict.skip(job, Reason.BUFFER_FULL)
         else:
             queue.append(job)
-
-
-DEFAULT_BUFFER = 100
 
 
 def _gated(job: DueJob) -> bool:

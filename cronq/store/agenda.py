@@ -233,6 +233,15 @@ def busy_schedules(database: Database, ids: Sequence[str] | None = None) -> set[
     return busy
 
 
+def buffers_of(database: Database, ids: Sequence[str]) -> dict[str, int]:
+    """Return how many jobs of each of the schedules `ids` may wait for their turn."""
+    if not ids:
+        return {}
+    query = select(schedule.c.id, schedule.c.definition).where(schedule.c.id.in_(ids))
+    with database.autocommit() as connection:
+        return {row.id: int(row.definition["buffer"]) for row in connection.execute(query)}
+
+
 def unclaimed_jobs(database: Database, *, after_s: float, limit: int) -> list[DueJob]:
     """Return jobs whose message went out long ago and that nobody claimed, oldest first.
 
