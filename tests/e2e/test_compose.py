@@ -119,6 +119,10 @@ def test_image_is_built_in_stages_from_the_lock_and_runs_as_nobody() -> None:
     assert all((ROOT / name).exists() for name in copied)
 
 
+class Unhealthy(Exception):
+    """What a health check said that failed."""
+
+
 class LocalStack:
     """The cronq services of a stack as processes: their own command, environment and health check."""
 
@@ -170,10 +174,12 @@ class LocalStack:
         assert self.running[name].running, self.running[name].tail()
         health = compose.health_command(self.services[name])
         limit = compose.seconds(self.services[name]["healthcheck"]["timeout"])
-        said = self.run.run(
+        code, said = self.run.run(
             f"{name}-health", *self.argv(health), timeout=limit * 2, env=self.environment(name)
         )
-        return said[0] == 0
+        if code != 0:
+            raise Unhealthy(said.strip())
+        return True
 
 
 def program(argv: list[str]) -> list[str]:
@@ -214,7 +220,9 @@ def test_services_run_as_written_and_reports_come_out(
             here.start(name)
     for name in here.running:
         start = compose.seconds(here.services[name]["healthcheck"]["start_period"])
-        wait_for(lambda name=name: here.is_healthy(name), start * 2, f"{name} to be healthy")
+        wait_for(
+            lambda name=name: here.is_healthy(name), start * 2, f"{name} to be healthy", ignoring=Unhealthy
+        )
 
     reports = here.at / "work" / "reports"
     for tenant in ("acme", "wonka"):
