@@ -12,6 +12,7 @@ from typing import Any, Final
 from cronq.app import Cronq
 from cronq.coordination.lock import lock_holder
 from cronq.coordination.redis_client import RedisError
+from cronq.store.fires import Fire
 from cronq.store.schedules import StoredSchedule, to_data
 from cronq.store.terms import read_term
 
@@ -80,6 +81,18 @@ def schedule_fields(stored: StoredSchedule) -> dict[str, Any]:
         "pause_note": stored.pause_note,
         "retired_at": stored.retired_at,
         "fault": stored.fault,
+    }
+
+
+def fire_fields(fire: Fire) -> dict[str, Any]:
+    """Return one fire time and what became of it."""
+    return {
+        "fire_time": fire.fire_time,
+        "disposition": fire.disposition,
+        "reason": fire.reason,
+        "detail": fire.detail,
+        "into": fire.into,
+        "job": None if fire.job is None else job_fields(fire.job),
     }
 
 

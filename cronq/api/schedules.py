@@ -15,13 +15,13 @@ from cronq.app import Cronq
 from cronq.coordination.notices import send_notice
 from cronq.declaration import When, at, cron, delay, every, rrule
 from cronq.store import control
-from cronq.store.fires import Fire, fires, latest_fires, next_fires
+from cronq.store.fires import fires, latest_fires, next_fires
 from cronq.store.jobs import check_payload
 from cronq.store.schedules import StoredSchedule, get_schedule, list_schedules
 from cronq.store.tokens import Role
 from cronq.timing import timing_from
 from cronq.timing.explain import explain
-from cronq.views import job_fields, schedule_fields
+from cronq.views import fire_fields, schedule_fields
 
 SHOWN = 10
 MOST_FIRES = 500
@@ -124,18 +124,6 @@ def list_fires(
 def tell_leader(parts: Cronq, stored: StoredSchedule) -> None:
     """Let the leader know of a change at once."""
     send_notice(parts.redis, parts.settings.key_prefix, "schedule", schedule_id=stored.id)
-
-
-def fire_fields(fire: Fire) -> dict[str, Any]:
-    """Return one fire time and what became of it."""
-    return {
-        "fire_time": fire.fire_time,
-        "disposition": fire.disposition,
-        "reason": fire.reason,
-        "detail": fire.detail,
-        "into": fire.into,
-        "job": None if fire.job is None else job_fields(fire.job),
-    }
 
 
 def _fields(stored: StoredSchedule) -> dict[str, Any]:

@@ -24,6 +24,7 @@ COMMANDS = {
     "schedules": "cronq.cli.schedules:schedules",
     "token": "cronq.cli.token:token",
     "up": "cronq.cli.up:up",
+    "why": "cronq.cli.schedules:why_command",
 }
 """Each command's module is imported when it is used: Celery imports this file in every worker."""
 

@@ -1,14 +1,28 @@
-"""`cronq schedules`: what is due, and when."""
+"""`cronq schedules`: what is due, what became of it, and pausing, resuming and running it by hand."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import click
 
+from cronq.app import Cronq
 from cronq.cli.common import json_option, parts_of, print_json, print_table, short_time
-from cronq.store.schedules import StoredSchedule, list_schedules, to_data
+from cronq.coordination.notices import send_notice
+from cronq.store import control
+from cronq.store.fires import Fire, around, fires, latest_fires, next_fires, why
+from cronq.store.schedules import StoredSchedule, get_schedule, list_schedules
+from cronq.timing import timing_from
+from cronq.timing.bounds import tz_of
+from cronq.timing.explain import explain
+from cronq.views import fire_fields, schedule_fields
+
+SHOWN = 10
 
 
 @click.group()
 def schedules() -> None:
-    """Look at schedules."""
+    """List, show, pause, resume and run schedules, and ask why one did not run."""
 
 
 @schedules.command("list")
@@ -39,23 +53,152 @@ def list_command(context: click.Context, *, retired: bool, as_json: bool) -> Non
     )
 
 
-def schedule_fields(stored: StoredSchedule) -> dict[str, object]:
-    """Return a schedule as the command line and the API show it."""
-    return {
-        "id": stored.id,
-        **to_data(stored.definition),
-        "version": stored.version,
-        "source": stored.source,
-        "next_fire_at": stored.next_fire_at,
-        "paused_at": stored.paused_at,
-        "pause_note": stored.pause_note,
-        "retired_at": stored.retired_at,
-        "fault": stored.fault,
-    }
+@schedules.command()
+@click.argument("name")
+@json_option
+@click.pass_context
+def show(context: click.Context, *, name: str, as_json: bool) -> None:
+    """Show one schedule with its next and its last ten fire times."""
+    database = parts_of(context).database
+    stored = get_schedule(database, name)
+    timing = timing_from(stored.definition.timing)
+    coming = next_fires(stored, database.clock(), SHOWN)
+    past = latest_fires(database, stored, SHOWN)
+    if as_json:
+        last = [fire_fields(each) for each in past]
+        print_json(
+            schedule_fields(stored) | {"meaning": explain(timing), "next_fires": coming, "last_fires": last}
+        )
+        return
+    click.echo(f"{name}: {explain(timing)}")
+    click.echo(f"task {stored.definition.task}, version {stored.version} of {stored.source}")
+    if _state(stored):
+        click.echo(_state(stored))
+    zone = ZoneInfo(tz_of(timing))
+    for fire_time in coming:
+        local = "" if str(zone) == "UTC" else f"  ({fire_time.astimezone(zone):%Y-%m-%d %H:%M:%S%z} {zone})"
+        click.echo(f"  next {short_time(fire_time)}{local}")
+    _print_fires("", past)
+
+
+@schedules.command()
+@click.argument("name")
+@click.option("--note", help="Why, for whoever finds it paused.")
+@click.pass_context
+def pause(context: click.Context, *, name: str, note: str | None) -> None:
+    """Let no further fire time become a job; each is recorded as skipped because of the pause."""
+    parts = parts_of(context)
+    _tell(parts, control.pause(parts.database, name, note=note))
+    click.echo(f"{name} is paused; go on with: cronq schedules resume {name}")
+
+
+@schedules.command()
+@click.argument("name")
+@click.pass_context
+def resume(context: click.Context, *, name: str) -> None:
+    """Go on with the next fire time."""
+    parts = parts_of(context)
+    stored = control.resume(parts.database, name, limit=parts.settings.catch_up_limit)
+    _tell(parts, stored)
+    click.echo(f"{name} goes on at {short_time(stored.next_fire_at) or 'the end of its job'}")
+
+
+@schedules.command()
+@click.argument("name")
+@json_option
+@click.pass_context
+def run(context: click.Context, *, name: str, as_json: bool) -> None:
+    """Ask for one job of the schedule now, and print its id."""
+    parts = parts_of(context)
+    job_id, _new = control.trigger(parts.database, name)
+    send_notice(parts.redis, parts.settings.key_prefix, "job", job_id=job_id)
+    if as_json:
+        print_json({"id": job_id, "schedule": name})
+    else:
+        click.echo(job_id)
+
+
+@schedules.command("fires")
+@click.argument("name")
+@click.option("--since", help="From this time on, e.g. 2026-11-21T02:00; by default an hour ago.")
+@click.option("-n", "--limit", default=50, show_default=True, type=click.IntRange(1, 1000))
+@json_option
+@click.pass_context
+def fires_command(context: click.Context, *, name: str, since: str | None, limit: int, as_json: bool) -> None:
+    """List what became of each fire time."""
+    database = parts_of(context).database
+    stored = get_schedule(database, name)
+    now = database.clock()
+    start = now - timedelta(hours=1) if since is None else _moment(stored, since)
+    found, more = fires(database, stored, start, now, limit=limit)
+    if as_json:
+        print_json({"schedule": name, "items": [fire_fields(each) for each in found], "next_from": more})
+        return
+    _print_fires("", found)
+    if more is not None:
+        click.echo(f"more: --since {more.isoformat()}")
+
+
+@schedules.command("why")
+@click.argument("name")
+@click.argument("moment")
+@json_option
+@click.pass_context
+def why_command(context: click.Context, *, name: str, moment: str, as_json: bool) -> None:
+    """Say what became of the fire time at MOMENT, to the minute.
+
+    MOMENT is `2026-11-21T02:30`, or `02:30` of today, on the schedule's own clocks; or with an offset.
+    Exit code 1 if the schedule is not due then.
+    """
+    database = parts_of(context).database
+    stored = get_schedule(database, name)
+    at = _moment(stored, moment)
+    found = why(database, stored, at)
+    if as_json:
+        print_json({"schedule": name, "at": at, "items": [fire_fields(each) for each in found]})
+    elif found:
+        _print_fires("", found)
+    else:
+        before, after = around(stored, at)
+        known = f"before it {short_time(before) or 'never'}, after it {short_time(after) or 'never'}"
+        click.echo(f"{name} is not due at {short_time(at)}; {known}", err=True)
+    if not found:
+        context.exit(1)
+
+
+def _print_fires(title: str, found: list[Fire]) -> None:
+    print_table(
+        title,
+        ["FIRE TIME", "WHAT", "WHY", "JOB"],
+        [
+            (
+                short_time(each.fire_time),
+                each.disposition if each.job is None else each.job["state"],
+                each.detail + (f": {short_time(each.into)}" if each.into else ""),
+                "" if each.job is None else each.job["id"],
+            )
+            for each in found
+        ],
+    )
+
+
+def _moment(stored: StoredSchedule, text: str) -> datetime:
+    zone = ZoneInfo(tz_of(timing_from(stored.definition.timing)))
+    try:
+        if len(text) <= len("23:59:59") and "T" not in text:
+            text = f"{datetime.now(zone).date().isoformat()}T{text}"
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is no time; write 2026-11-21T02:30 or 02:30") from error
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).astimezone(UTC)
+
+
+def _tell(parts: Cronq, stored: StoredSchedule) -> None:
+    send_notice(parts.redis, parts.settings.key_prefix, "schedule", schedule_id=stored.id)
 
 
 def _timing(stored: StoredSchedule) -> str:
-    data = dict(stored.definition.timing)
+    data: dict[str, Any] = dict(stored.definition.timing)
     kind = data.pop("kind")
     return f"{kind} " + " ".join(str(value) for value in data.values())
 

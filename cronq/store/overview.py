@@ -83,6 +83,22 @@ def count_dead(database: Database) -> int:
     return count
 
 
+def planned_jobs(database: Database, limit: int) -> list[RowMapping]:
+    """Return the jobs that wait for a due time ahead, the soonest first."""
+    query = (
+        select(job)
+        .where(
+            job.c.state.in_([State.SCHEDULED, State.RETRYING]),
+            job.c.published_at.is_(None),
+            job.c.due_at > _ago(database, timedelta(0)),
+        )
+        .order_by(job.c.due_at)
+        .limit(limit)
+    )
+    with database.autocommit() as connection:
+        return list(connection.execute(query).mappings())
+
+
 def overdue_jobs(database: Database, limit: int) -> list[RowMapping]:
     """Return jobs that are past their due time and still wait for being published, the latest first."""
     late = _ago(database, timedelta(seconds=OVERDUE_AFTER_S))

@@ -21,7 +21,7 @@ _SVG: Final = Markup(
 )
 
 
-def sparkline(rows: Sequence[Any], count: int = 20) -> Markup:
+def sparkline(rows: Sequence[Any]) -> Markup:
     """Return the last outcomes as bars: the height is the duration, the colour the outcome."""
     if not rows:
         return Markup('<span class="none">nothing yet</span>')
@@ -30,12 +30,12 @@ def sparkline(rows: Sequence[Any], count: int = 20) -> Markup:
     bars = []
     for place, (row, seconds) in enumerate(zip(rows, durations, strict=True)):
         height = max(LOWEST, round(HEIGHT * seconds / longest))
-        x = (count - len(rows) + place) * (BAR + GAP)
+        x = place * (BAR + GAP)
         title = " ".join(filter(None, [NAMES[row["state"]], row["reason"], iso(row["fire_time"])]))
         kind = row["state"].lower().replace("_", "-")
         bars.append(_RECT.format(kind, x, HEIGHT - height, BAR, height, title))
     said = ", ".join(f"{n} {NAMES[state]}" for state, n in Counter(row["state"] for row in rows).items())
-    width = count * (BAR + GAP)
+    width = len(rows) * (BAR + GAP)
     return _SVG.format(len(rows), said, width, HEIGHT, width, HEIGHT, Markup("").join(bars))
 
 

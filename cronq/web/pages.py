@@ -2,13 +2,14 @@
 
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import Response
 from pydantic import AwareDatetime
 from starlette.staticfiles import StaticFiles
 
+from cronq.app import Cronq
 from cronq.coordination.redis_client import RedisError
 from cronq.job import State
 from cronq.store import overview
@@ -54,7 +55,7 @@ def now(request: Request) -> Response:
         queues=overview.queues(database)[:12],
         late_jobs=[job_fields(row) for row in overview.overdue_jobs(database, 20)],
         late_schedules=overview.overdue_schedules(database, 20),
-        upcoming=overview.upcoming_schedules(database, 8),
+        upcoming=_upcoming(parts),
         schedules=overview.count_schedules(database),
     )
 
@@ -183,6 +184,19 @@ def docs(request: Request) -> Response:
             group = groups.setdefault((route.get("tags") or ["other"])[0], [])
             group.append({"method": method.upper(), "path": path, "parameters": []} | route)
     return page(request, "docs.html", groups=groups)
+
+
+def _upcoming(parts: Cronq, count: int = 8) -> list[dict[str, Any]]:
+    """Return what comes next: the jobs that are planned, then the fire times beyond."""
+    coming = [
+        {"at": row["due_at"], "name": row["schedule_name"] or row["task"], "address": f"/jobs/{row['id']}"}
+        for row in overview.planned_jobs(parts.database, count)
+    ]
+    coming += [
+        {"at": each.next_fire_at, "name": each.name, "address": f"/schedules/{quote(each.name)}"}
+        for each in overview.upcoming_schedules(parts.database, count)
+    ]
+    return sorted(coming, key=lambda each: each["at"])[:count]
 
 
 def _schedule(stored: StoredSchedule) -> dict[str, Any]:
