@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
@@ -70,7 +71,8 @@ class BeatLoop:
     notices: "SimpleQueue[dict[str, Any]]" = field(default_factory=SimpleQueue)
     _term: Term | None = None
     _spread: CatchUpSpread = field(default_factory=lambda: CatchUpSpread(CATCH_UP_PER_S))
-    _published: list[str] = field(default_factory=list)
+    _unmarked: dict[str, str | None] = field(default_factory=dict)  # published job → its schedule
+    _on_the_way: set[str] = field(default_factory=set)  # the schedules of those
     _next_plan: datetime | None = None
     _next_look: float = 0.0
     _next_overdue_look: float = 0.0
@@ -121,7 +123,7 @@ class BeatLoop:
         self._mark_published()
         self._plan(term)
         self._look_after(term)
-        if self._render_ahead() or self._published:
+        if self._render_ahead() or self._unmarked:
             return 0.0
         return self._seconds_to_wait()
 
@@ -141,7 +143,8 @@ class BeatLoop:
 
     def _forget(self) -> None:
         self._term = None
-        self._published.clear()
+        self._unmarked.clear()
+        self._on_the_way.clear()
         self.agenda.clear()
         self.gate.reset(())
 
@@ -195,11 +198,16 @@ class BeatLoop:
     def _pass_gate(self, batch: list[DueJob]) -> list[DueJob]:
         doubtful, buffers = self.gate.doubtful(batch), {}
         if doubtful:
-            self.gate.refresh(doubtful, store.busy_schedules(self.database, doubtful))
+            self._refresh_gate(doubtful)
             buffers = store.buffers_of(self.database, [i for i in doubtful if i in self.gate])
         verdict = self.gate.decide(batch, buffers)
         self._carry_out(verdict)
         return verdict.go
+
+    def _refresh_gate(self, schedules: list[str]) -> None:
+        """Ask SQL which of `schedules` are busy; it does not know yet of what went out a moment ago."""
+        on_the_way = self._on_the_way.intersection(schedules)
+        self.gate.refresh(schedules, store.busy_schedules(self.database, schedules) | on_the_way)
 
     def _carry_out(self, verdict: Verdict) -> None:
         for reason, ids in verdict.skipped.items():
@@ -225,8 +233,10 @@ class BeatLoop:
             )
             return False
         failpoint("after_publish_before_mark")
-        self._published += confirmed
         refused = {job.id for job in batch} - set(confirmed)
+        sent = [job for job in batch if job.id not in refused]
+        self._unmarked.update((job.id, job.schedule_id) for job in sent)
+        self._on_the_way.update(job.schedule_id for job in sent if job.schedule_id is not None)
         for job in batch:
             if job.id in refused:
                 log.error(
@@ -236,14 +246,16 @@ class BeatLoop:
         return True
 
     def _mark_published(self) -> None:
-        if self._published:
+        if self._unmarked:
             failpoint("before_mark")
-            store.mark_published(self.database, self._published[:MARK_BATCH])
-            del self._published[:MARK_BATCH]
+            marked = list(islice(self._unmarked, MARK_BATCH))
+            store.mark_published(self.database, marked)
+            for job_id in marked:
+                self._on_the_way.discard(self._unmarked.pop(job_id) or "")
 
     def _release_held(self, schedules: list[str]) -> None:
         if schedules:
-            self.gate.refresh(schedules, store.busy_schedules(self.database, schedules))
+            self._refresh_gate(schedules)
             self.agenda.add(self.gate.release())
 
     # -- planning ------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from cronq.job import State
 from cronq.schedule import Overlap, Reason
 from cronq.store.agenda import DueJob
 
-
 DEFAULT_BUFFER: Final = 100
 NO_BUFFERS: Final[Mapping[str, int]] = MappingProxyType({})
 
