@@ -18,11 +18,11 @@ from cronq.beat.catalog import collect, take_over
 from cronq.beat.loop import BeatLoop, Upkeep
 from cronq.beat.zone_data import follow_zone_data
 from cronq.clock import Sighting, StoreClock
-from cronq.coordination.beats import BeatBoard
 from cronq.coordination.leadership import Leadership
 from cronq.coordination.lock import LeaderLock
 from cronq.coordination.notices import NoticeListener
 from cronq.coordination.redis_client import open_redis
+from cronq.coordination.roll_call import RollCall
 from cronq.delivery.publisher import open_publisher
 from cronq.delivery.quarantine import KEPT, guard_redis_transport
 from cronq.progress.board import Board
@@ -61,9 +61,14 @@ class Cronq:
         return Board(self.redis, prefix=self.settings.key_prefix, ttl_s=self.settings.progress_ttl_s)
 
     @cached_property
-    def beats(self) -> BeatBoard:
+    def beats(self) -> RollCall:
         """The beats that are alive."""
-        return BeatBoard(self.redis, prefix=self.settings.key_prefix)
+        return RollCall(self.redis, prefix=self.settings.key_prefix, kind="beat")
+
+    @cached_property
+    def workers(self) -> RollCall:
+        """The workers whose event loop turns."""
+        return RollCall(self.redis, prefix=self.settings.key_prefix, kind="worker")
 
     @cached_property
     def desk(self) -> StoreDesk:
@@ -125,7 +130,7 @@ class Beat:
             ],
         )
         self._listener = NoticeListener(open_redis(settings.redis_url), settings.key_prefix, self.loop.notice)
-        self._board = BeatBoard(lock_client, prefix=settings.key_prefix)
+        self._board = RollCall(lock_client, prefix=settings.key_prefix, kind="beat")
 
     def start(self) -> None:
         """Begin to compete for leadership, and to listen."""
@@ -181,23 +186,43 @@ def cronq_of(app: Celery) -> Cronq:
 
 
 def prepare_worker(app: Celery) -> None:
-    """Put cronq around the tasks of a worker that starts; raise `CronqError` if it could not do its work."""
-    parts = cronq_of(app)
-    require_schema(parts.database)
-    parts.database.dispose()  # pool children must not inherit a connection
+    """Put cronq around the tasks of a worker that starts; raise `CronqError` if it could not do its work.
+
+    An app that neither `configure` nor the environment ties to cronq may never get one of its messages: such
+    a worker starts in any case, and opens the stores with the first one.
+    """
+    tied = bool(app.conf.get("cronq_configured")) or "CRONQ_DATABASE_URL" in os.environ
+    if tied:
+        parts = cronq_of(app)
+        require_schema(parts.database)
+        parts.database.dispose()  # pool children must not inherit a connection
+        signals.heartbeat_sent.connect(_NoteWorker(parts), weak=False, dispatch_uid=f"cronq.alive.{id(app)}")
     wrap_tasks(app, lambda: cronq_of(app).desk)
 
     def on_unknown(sender: Any, name: str, message: Any, **_kwargs: Any) -> None:  # noqa: ANN401
-        bury_unknown(cronq_of(app).desk, str(sender.hostname), name, message)
+        bury_unknown(lambda: cronq_of(app).desk, str(sender.hostname), name, message)
 
     def on_ready(sender: Any, **_kwargs: Any) -> None:  # noqa: ANN401
-        if sender.pool.__class__.__module__ == "celery.concurrency.prefork":
+        if tied and sender.pool.__class__.__module__ == "celery.concurrency.prefork":
             parts = cronq_of(app)
             LeaseGuardian(parts.database, str(sender.hostname), lease_s=parts.settings.lease_s).start()
 
     signals.worker_ready.connect(on_ready, weak=False, dispatch_uid=f"cronq.ready.{id(app)}")
     guard_redis_transport(lambda text: _keep_malformed(cronq_of(app), text))
     signals.task_unknown.connect(on_unknown, weak=False, dispatch_uid=f"cronq.unknown.{id(app)}")
+
+
+class _NoteWorker:
+    """Notes that a worker's event loop turns, at most every other second."""
+
+    def __init__(self, parts: Cronq) -> None:
+        self._parts, self._next = parts, 0.0
+
+    def __call__(self, sender: Any, **_kwargs: Any) -> None:  # noqa: ANN401
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + 2.0
+            hostname = str(sender.eventer.hostname)
+            self._parts.workers.tell(hostname, host=socket.gethostname(), pid=os.getpid())
 
 
 def _keep_malformed(parts: Cronq, text: str) -> None:
@@ -216,6 +241,7 @@ def configure(app: Celery) -> Celery:
     elif not app.conf.broker_url:
         app.conf.broker_url = settings.redis_url
     app.conf.update(
+        cronq_configured=True,
         accept_content=["json"],
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,

@@ -33,11 +33,16 @@ def wrap_tasks(app: Celery, desk_of_process: Callable[[], StoreDesk]) -> None:
             task._cronq_wrapped = True  # noqa: SLF001 - the mark is ours
 
 
-def bury_unknown(desk: StoreDesk, worker: str, name: str, message: Any) -> None:  # noqa: ANN401
+def bury_unknown(
+    desk_of_process: Callable[[], StoreDesk],
+    worker: str,
+    name: str,
+    message: Any,  # noqa: ANN401 - a kombu message
+) -> None:
     """Answer Celery's word that a message named a task that this worker does not have."""
     headers = message.headers or {}
     if headers.get(HEADER) is not None:
-        desk.bury(
+        desk_of_process().bury(
             str(headers.get("id")),
             f"the worker {worker} has no task {name!r}; start a worker that imports it on this queue, "
             "or correct the schedule's task",
