@@ -257,13 +257,34 @@ def test_the_result_of_a_zombie_is_refused() -> None:
     assert (ended.settlement, ended.result) == (None, None)
 
 
-def test_a_job_that_is_handed_back_is_due_at_once_and_no_dead_letter() -> None:
+def test_a_job_whose_worker_shuts_down_is_handed_back_and_is_no_dead_letter() -> None:
     desk = FakeDesk(offer=claim(3, 3))
     ended = run(desk, raising(SystemExit()))
     (settlement,) = desk.settled
-    assert ended.exits
     assert (settlement.outcome, settlement.state) == (Outcome.HANDED_BACK, State.RETRYING)
     assert (settlement.retry_in_s, settlement.dead) == (0.0, False)
+    assert ended.exits
+    assert desk.events == ["claim", "told", "hold", "body", "let go", "settle"]
+    assert current_job() is None
+
+
+def test_a_body_that_was_ended_at_its_time_limit_timed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([100.0, 130.0])
+    monkeypatch.setattr("cronq.worker.attempt.time.monotonic", lambda: next(now))
+    desk = FakeDesk()
+    run(desk, raising(SystemExit()), time_limit_s=30.0)
+    assert (desk.settled[0].outcome, desk.settled[0].state) == (Outcome.TIMED_OUT, State.TIMED_OUT)
+
+
+def test_a_cancelled_body_that_had_to_be_ended_is_cancelled() -> None:
+    desk = FakeDesk()
+
+    def body() -> None:
+        desk.reports[0].stop = Cancelled
+        raise SystemExit
+
+    run(desk, body)
+    assert (desk.settled[0].outcome, desk.settled[0].state) == (Outcome.CANCELLED, State.CANCELLED)
 
 
 def test_the_lease_is_let_go_even_when_the_process_is_torn_down() -> None:
