@@ -62,7 +62,7 @@ def test_a_killed_pool_process_is_not_kept_alive_by_its_parent(cluster: Cluster)
     assert [outcome for _n, outcome, _k in cluster.attempts(job_id)] == ["LOST", "COMPLETED"]
 
 
-@ON_BOTH
+@pytest.mark.parametrize("cluster", [("postgresql", "redis")], indirect=True, ids=["postgresql"])
 def test_a_worker_frozen_past_its_lease_loses_its_job_and_its_late_result(cluster: Cluster) -> None:
     cluster.beat("beat")
     job_id = cluster.demand("faults.hold")
