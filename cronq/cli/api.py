@@ -57,9 +57,10 @@ def api(context: click.Context, *, host: str, port: int) -> None:
         timeout_graceful_shutdown=GRACE_S,
     )
     click.echo(f"cronq: the page and the API are at http://{host}:{port}/", err=True)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn stops gracefully, then raises the signal once more: a stop that was asked for is a success.
+        signal.signal(number, lambda *_: sys.exit(0))
     server = Server(config)
     server.run()
     if not server.started:
         sys.exit(1)
-    # A stop that was asked for is a success.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
