@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from anyio import to_thread
 from fastapi import FastAPI
@@ -12,6 +13,7 @@ from cronq.api.gate import Gate
 from cronq.app import Cronq
 from cronq.coordination.redis_client import open_redis
 from cronq.progress.follower import ProgressFollower
+from cronq.views import live_progress
 from cronq.web.pages import install_pages
 
 THREADS = 8
@@ -20,7 +22,7 @@ THREADS = 8
 
 def create_app(parts: Cronq, *, host: str = "127.0.0.1") -> FastAPI:
     """Return the application that serves `parts` on `host`."""
-    feed = Feed(parts.database)
+    feed = Feed(parts.database, partial(live_progress, parts))
 
     @asynccontextmanager
     async def live(_app: FastAPI) -> AsyncIterator[None]:

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from anyio import to_thread
@@ -16,8 +17,9 @@ from fastapi.responses import Response, StreamingResponse
 from cronq.api.feed import Event, Feed, Watcher, job_event, moment_of, read_changes
 from cronq.api.problems import Problem
 from cronq.api.reply import parts_of, problems
+from cronq.app import Cronq
 from cronq.store.changes import OVERLAP_S
-from cronq.store.database import Database
+from cronq.views import live_progress
 
 PING_S: Final = 15.0
 RETRY_MS: Final = 2000
@@ -34,7 +36,7 @@ async def all_events(request: Request) -> Response:
         since = None if not last else moment_of(last)
     except ValueError:
         raise Problem(400, "event-id", f"Last-Event-ID {last} is not one of ours; leave it out") from None
-    return _respond(_all(request.app.state.feed, parts_of(request).database, since))
+    return _respond(_all(request.app.state.feed, parts_of(request), since))
 
 
 def stream_job(request: Request, job_id: str, read: Callable[[], dict[str, Any]]) -> Response:
@@ -52,23 +54,24 @@ async def _one(feed: Feed, job_id: str, read: Callable[[], dict[str, Any]]) -> A
         now = job_event(await to_thread.run_sync(read))
         yield f"retry: {RETRY_MS}\n\n{_frame(now)}"
         if not now.ends:
-            async for frame in _follow(watcher, until_end=True):
+            async for frame in _follow(watcher, until_end=True, shown=now.data):
                 yield frame
 
 
-async def _all(feed: Feed, database: Database, since: datetime | None) -> AsyncIterator[str]:
+async def _all(feed: Feed, parts: Cronq, since: datetime | None) -> AsyncIterator[str]:
     with ExitStack() as stack:
         watcher = stack.enter_context(feed.watch())
         yield f"retry: {RETRY_MS}\n\n"
         if since is not None:
-            async for frame in _missed(database, since):
+            async for frame in _missed(parts, since):
                 yield frame
         async for frame in _follow(watcher, until_end=False):
             yield frame
 
 
-async def _missed(database: Database, since: datetime) -> AsyncIterator[str]:
-    batches = read_changes(database, since - timedelta(seconds=OVERLAP_S), {})
+async def _missed(parts: Cronq, since: datetime) -> AsyncIterator[str]:
+    back = since - timedelta(seconds=OVERLAP_S)
+    batches = read_changes(parts.database, back, {}, partial(live_progress, parts))
     while True:
         batch = await to_thread.run_sync(next, batches, None)
         if batch is None:
@@ -77,7 +80,7 @@ async def _missed(database: Database, since: datetime) -> AsyncIterator[str]:
             yield _frame(event)
 
 
-async def _follow(watcher: Watcher, *, until_end: bool) -> AsyncIterator[str]:
+async def _follow(watcher: Watcher, *, until_end: bool, shown: str = "") -> AsyncIterator[str]:
     while not watcher.lost:
         try:
             event = await asyncio.wait_for(watcher.queue.get(), PING_S)
@@ -86,6 +89,8 @@ async def _follow(watcher: Watcher, *, until_end: bool) -> AsyncIterator[str]:
             continue
         if event is None:
             return
+        if event.data == shown:
+            continue
         yield _frame(event)
         if until_end and event.ends:
             return

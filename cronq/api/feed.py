@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from cronq.job import ENDS, State
-from cronq.store.changes import OVERLAP_S, changed_ids, read_jobs
+from cronq.store.changes import OVERLAP_S, Change, changed_ids, read_jobs
 from cronq.store.database import Database, is_outage
 from cronq.telemetry.log import get_logger
 from cronq.views import job_fields, to_json
@@ -26,6 +26,9 @@ SWEEP_S: Final = 2.0  #: seconds between looks that go back as far as a commit m
 OVERLAP: Final = timedelta(seconds=OVERLAP_S)
 BACKLOG: Final = 1000
 OUTAGE_PAUSE_S: Final = 0.5
+
+Live = Callable[[list[Any]], dict[str, dict[str, Any]]]
+"""Reads the live progress of jobs' rows."""
 
 log = get_logger(__name__)
 
@@ -60,12 +63,12 @@ class Watcher:
 class Feed:
     """The watchers of this process, and the thread that looks for them."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, live: Live) -> None:
+        self._database, self._live = database, live
         self._watchers: dict[str | None, set[Watcher]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wanted, self._stopping = threading.Event(), threading.Event()
-        self._seen: dict[str, datetime] = {}
+        self._seen: dict[str, Change] = {}
         self._thread = threading.Thread(target=self._run, name="cronq-feed", daemon=True)
 
     def start(self) -> None:
@@ -150,31 +153,32 @@ class Feed:
             self._stopping.wait(LOOK_S)
 
     def _look(self, newest: datetime, back: timedelta) -> datetime:
-        for events, latest in read_changes(self._database, newest - back, self._seen):
+        for events, latest in read_changes(self._database, newest - back, self._seen, self._live):
             newest = max(newest, latest)
             self._in_loop(lambda events=events: self._deliver(events))  # type: ignore[misc]
         oldest = newest - 2 * OVERLAP
         if len(self._seen) > BACKLOG:
-            self._seen = {job_id: at for job_id, at in self._seen.items() if at >= oldest}
+            self._seen = {job_id: change for job_id, change in self._seen.items() if change.at >= oldest}
         return newest
 
 
 def read_changes(
-    database: Database, since: datetime, seen: dict[str, datetime]
+    database: Database, since: datetime, seen: dict[str, Change], live: Live
 ) -> Iterator[tuple[list[Event], datetime]]:
     """Yield what changed after `since` and is not in `seen`, in batches with the latest change's time."""
     after_id = ""
     while True:
         changed = changed_ids(database, since, after_id=after_id, limit=BACKLOG)
-        fresh = [job_id for job_id, at in changed if seen.get(job_id) != at]
-        rows = read_jobs(database, fresh)
-        for row in rows:
-            seen[row["id"]] = row["updated_at"]
+        fresh = [change for change in changed if seen.get(change.id) != change]
+        rows = read_jobs(database, [change.id for change in fresh])
+        # What is noted is what was found first: a row that changed between the two reads is told once more.
+        seen.update((change.id, change) for change in fresh)
         if changed:
-            yield [job_event(job_fields(row)) for row in rows], changed[-1][1]
+            progress = live(rows)
+            yield [job_event(job_fields(row, progress.get(row["id"]))) for row in rows], changed[-1].at
         if len(changed) < BACKLOG:
             return
-        after_id, since = changed[-1]
+        after_id, since = changed[-1].id, changed[-1].at
 
 
 def job_event(fields: dict[str, Any]) -> Event:

@@ -5,6 +5,7 @@ token is asked for everywhere.
 """
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import quote, urlsplit
 
@@ -19,7 +20,6 @@ from cronq.store.database import Database, is_outage
 from cronq.store.tokens import Role, any_token, check_token
 from cronq.web.render import COOKIE
 
-LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 OPEN_PATHS: Final = ("/healthz", "/livez", "/readyz", "/login", "/logout", "/static/")
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
 
@@ -76,7 +76,7 @@ class Gate:
     def _refuse_form(self, request: Request) -> Response | None:
         headers, path = request.headers, request.url.path
         host = _host_of(f"//{headers.get('host', '')}")
-        if self._loopback and host not in LOOPBACK:
+        if self._loopback and not is_loopback(host or ""):
             detail = f"This API serves 127.0.0.1 and localhost, not {host or 'no name'}"
             return problem_response(Problem(421, "wrong-host", detail), path)
         if request.method in SAFE:
@@ -133,7 +133,11 @@ def forbidden(caller: Caller, needed: Role) -> Problem:
 
 def is_loopback(host: str) -> bool:
     """Tell whether `host` can be reached from this machine only."""
-    return host.strip("[]") in LOOPBACK or host.startswith("127.")
+    host = host.strip("[]")
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _host_of(url: str) -> str | None:

@@ -6,7 +6,7 @@ saw would miss a slower transaction. Readers therefore look back `OVERLAP_S` and
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Row, RowMapping, and_, or_, select
 
@@ -17,23 +17,32 @@ OVERLAP_S: Final = 2 * STATEMENT_TIMEOUT_MS / 1000
 """Longer than any transaction of ours can take."""
 
 
+class Change(NamedTuple):
+    """How a job stood; two changes within one tick of the clock differ in what follows the time."""
+
+    id: str
+    at: datetime
+    state: str
+    attempts: int
+
+
 def changed_ids(
     database: Database, since: datetime, *, after_id: str = "", limit: int = 1000
-) -> list[tuple[str, datetime]]:
-    """Return (id, updated_at) of jobs that changed after (`since`, `after_id`), oldest first."""
+) -> list[Change]:
+    """Return the jobs that changed after (`since`, `after_id`), oldest first."""
     later = or_(
         job.c.updated_at > since,
         and_(job.c.updated_at == since, job.c.id > after_id),
     )
     query = (
-        select(job.c.id, job.c.updated_at)
+        select(job.c.id, job.c.updated_at, job.c.state, job.c.attempts)
         # The first condition is implied by the second, and lets the index be used.
         .where(job.c.updated_at >= since, later)
         .order_by(job.c.updated_at, job.c.id)
         .limit(limit)
     )
     with database.autocommit() as connection:
-        return [(row.id, row.updated_at) for row in connection.execute(query)]
+        return [Change(*row) for row in connection.execute(query)]
 
 
 def read_jobs(database: Database, ids: Sequence[str]) -> list[RowMapping]:
