@@ -14,7 +14,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
-from cronq.api.feed import Event, Feed, Watcher, job_event, moment_of, read_changes
+from cronq.api.feed import Feed, Watcher, job_event, moment_of, read_changes
 from cronq.api.problems import Problem
 from cronq.api.reply import parts_of, problems
 from cronq.app import Cronq
@@ -22,7 +22,7 @@ from cronq.store.changes import OVERLAP_S
 from cronq.views import live_progress
 
 PING_S: Final = 15.0
-RETRY_MS: Final = 2000
+_HELLO: Final = b"retry: 2000\n\n"
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 router = APIRouter(prefix="/api", tags=["events"])
@@ -44,24 +44,24 @@ def stream_job(request: Request, job_id: str, read: Callable[[], dict[str, Any]]
     return _respond(_one(request.app.state.feed, job_id, read))
 
 
-def _respond(frames: AsyncIterator[str]) -> Response:
+def _respond(frames: AsyncIterator[bytes]) -> Response:
     return StreamingResponse(frames, media_type="text/event-stream", headers=_HEADERS)
 
 
-async def _one(feed: Feed, job_id: str, read: Callable[[], dict[str, Any]]) -> AsyncIterator[str]:
+async def _one(feed: Feed, job_id: str, read: Callable[[], dict[str, Any]]) -> AsyncIterator[bytes]:
     with feed.watch(job_id) as watcher:
         # Read after the watch began: no change falls between the two.
         now = job_event(await to_thread.run_sync(read))
-        yield f"retry: {RETRY_MS}\n\n{_frame(now)}"
+        yield _HELLO + now.frame
         if not now.ends:
             async for frame in _follow(watcher, until_end=True, shown=now.data):
                 yield frame
 
 
-async def _all(feed: Feed, parts: Cronq, since: datetime | None) -> AsyncIterator[str]:
+async def _all(feed: Feed, parts: Cronq, since: datetime | None) -> AsyncIterator[bytes]:
     with ExitStack() as stack:
         watcher = stack.enter_context(feed.watch())
-        yield f"retry: {RETRY_MS}\n\n"
+        yield _HELLO
         if since is not None:
             async for frame in _missed(parts, since):
                 yield frame
@@ -69,7 +69,7 @@ async def _all(feed: Feed, parts: Cronq, since: datetime | None) -> AsyncIterato
             yield frame
 
 
-async def _missed(parts: Cronq, since: datetime) -> AsyncIterator[str]:
+async def _missed(parts: Cronq, since: datetime) -> AsyncIterator[bytes]:
     back = since - timedelta(seconds=OVERLAP_S)
     batches = read_changes(parts.database, back, {}, partial(live_progress, parts))
     while True:
@@ -77,25 +77,20 @@ async def _missed(parts: Cronq, since: datetime) -> AsyncIterator[str]:
         if batch is None:
             return
         for event in batch[0]:
-            yield _frame(event)
+            yield event.frame
 
 
-async def _follow(watcher: Watcher, *, until_end: bool, shown: str = "") -> AsyncIterator[str]:
+async def _follow(watcher: Watcher, *, until_end: bool, shown: str = "") -> AsyncIterator[bytes]:
     while not watcher.lost:
         try:
             event = await asyncio.wait_for(watcher.queue.get(), PING_S)
         except TimeoutError:
-            yield ": still here\n\n"
+            yield b": still here\n\n"
             continue
         if event is None:
             return
         if event.data == shown:
             continue
-        yield _frame(event)
+        yield event.frame
         if until_end and event.ends:
             return
-
-
-def _frame(event: Event) -> str:
-    identity = "" if event.id is None else f"id: {event.id}\n"
-    return f"event: {event.kind}\n{identity}data: {event.data}\n\n"

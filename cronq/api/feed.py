@@ -20,7 +20,7 @@ from cronq.store.database import Database, is_outage
 from cronq.telemetry.log import get_logger
 from cronq.views import job_fields, to_json
 
-LOOK_S: Final = 0.1
+LOOK_S: Final = 0.05
 NEAR: Final = timedelta(seconds=1)  #: how far each look goes back
 SWEEP_S: Final = 2.0  #: seconds between looks that go back as far as a commit may be late
 OVERLAP: Final = timedelta(seconds=OVERLAP_S)
@@ -42,6 +42,12 @@ class Event:
     data: str  #: JSON
     id: str | None = None  #: where to go on from after a lost connection
     ends: bool = False
+    frame: bytes = field(init=False, repr=False)  #: as it goes over the wire, made once for all watchers
+
+    def __post_init__(self) -> None:
+        identity = "" if self.id is None else f"id: {self.id}\n"
+        text = f"event: {self.kind}\n{identity}data: {self.data}\n\n"
+        object.__setattr__(self, "frame", text.encode())
 
 
 @dataclass(slots=True, eq=False)

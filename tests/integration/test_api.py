@@ -38,7 +38,7 @@ def parts(
     database_url: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Cronq]:
     monkeypatch.chdir(tmp_path)  # a stack that runs here must not lend its settings
-    settings = Settings(database_url=database_url, redis_url=redis_url)
+    settings = Settings.model_validate({"database_url": database_url, "redis_url": redis_url})
     app = Celery("api-test", broker=redis_url, set_as_current=False)
     made = Cronq(app, settings)
     upgrade(made.database)
