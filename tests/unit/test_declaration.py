@@ -12,6 +12,7 @@ from cronq.schedule import CatchUp, Overlap
 from cronq.timing import Calendar, InvalidTiming, timing_from
 
 LIMIT = 262_144
+FRIDAY_13TH = crontab(minute=0, hour=0, day_of_month=13, day_of_week="fri")
 NEW_YEAR = Calendar("new-year", days=((date(2027, 1, 1), date(2027, 1, 1)),))
 
 
@@ -55,11 +56,11 @@ def test_a_task_that_is_scheduled_twice_has_two_names(app):
     [
         (crontab(minute="*/15"), "2026-11-21T05:01:00", "2026-11-21T05:15:00"),
         # Celery asks for both day fields: only a Friday the 13th.
-        (crontab(minute=0, hour=0, day_of_month=13, day_of_week="fri"), "2026-11-21T00:00:00", "2027-08-13T00:00:00"),
+        (FRIDAY_13TH, "2026-11-21T00:00:00", "2027-08-13T00:00:00"),
         (30.0, "2026-11-21T05:00:01", "2026-11-21T05:00:30"),
         (timedelta(hours=1), "2026-11-21T05:01:00", "2026-11-21T06:00:00"),
     ],
-)  # fmt: skip
+)
 def test_celery_s_own_schedules_mean_what_they_mean_in_celery(app, given, after, fires):
     app.conf.beat_schedule = {"x": {"task": "t", "schedule": given, "options": {"queue": "q", "priority": 3}}}
     schedule = only(app)
@@ -99,7 +100,7 @@ def test_every_way_to_say_when_is_kept_as_data_that_means_the_same():
 
 
 def test_an_unknown_policy_is_refused_with_the_known_ones():
-    with pytest.raises(TypeError, match="has no 'overlaps'; it has .*overlap"):
+    with pytest.raises(TypeError, match=r"has no 'overlaps'; it has .*overlap"):
         cron("@daily", overlaps="skip")
 
 
