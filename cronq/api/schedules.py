@@ -1,6 +1,7 @@
 """`/api/schedules` and `/api/fires`: what is due, what became of it, and who may change it."""
 
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
@@ -17,7 +18,8 @@ from cronq.declaration import When, at, cron, delay, every, rrule
 from cronq.store import control
 from cronq.store.fires import fires, latest_fires, next_fires
 from cronq.store.jobs import check_payload
-from cronq.store.schedules import StoredSchedule, get_schedule, list_schedules
+from cronq.store.overview import find_schedules
+from cronq.store.schedules import StoredSchedule, get_schedule
 from cronq.store.tokens import Role
 from cronq.timing import timing_from
 from cronq.timing.explain import explain
@@ -26,14 +28,34 @@ from cronq.views import fire_fields, schedule_fields
 SHOWN = 10
 MOST_FIRES = 500
 
+
+class Only(StrEnum):
+    """Which schedules to list."""
+
+    PAUSED = "paused"
+    FAULTY = "faulty"
+    RETIRED = "retired"
+
+
 router = APIRouter(prefix="/api", tags=["schedules"])
 
 
 @router.get("/schedules", responses=problems(422))
-def all_schedules(request: Request, retired: bool = False) -> Response:
-    """List schedules by name; with `retired` also those that nothing declares any more."""
-    stored = list_schedules(parts_of(request).database, retired=retired)
-    return reply({"items": [_fields(each) for each in stored]})
+def all_schedules(
+    request: Request,
+    *,
+    q: Annotated[str, Query(max_length=255, description="what the name or the task has in it")] = "",
+    only: Only | None = None,
+    cursor: Annotated[str, Query(max_length=255, description="the last name seen")] = "",
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> Response:
+    """List schedules by name; `only=retired` lists those that nothing declares any more."""
+    database = parts_of(request).database
+    found = find_schedules(
+        database, text=q, only=None if only is None else only.value, after=cursor, limit=limit + 1
+    )
+    more = found[limit - 1].name if len(found) > limit else None
+    return reply({"items": [_fields(each) for each in found[:limit]], "next_cursor": more})
 
 
 @router.get("/schedules/{name:path}", responses=problems(404))

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from cronq.errors import JobRefused, UnknownJob
 from cronq.job import ENDS, State
+from cronq.schedule import schedule_id
 from cronq.store.agenda import DueJob, insert_jobs
 from cronq.store.database import Database
 from cronq.store.tables import attempt, job
@@ -152,7 +153,7 @@ def _matching(query: Select[Any], wanted: JobFilter) -> Select[Any]:
     if wanted.state is not None:
         query = query.where(job.c.state == wanted.state)
     if wanted.schedule is not None:
-        query = query.where(job.c.schedule_name == wanted.schedule)
+        query = query.where(job.c.schedule_id == schedule_id(wanted.schedule))  # the name has no index
     if wanted.task is not None:
         query = query.where(job.c.task == wanted.task)
     if wanted.tenant is not None:

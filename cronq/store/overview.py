@@ -1,11 +1,14 @@
-"""How does everything stand now? Each answer costs what it shows, not what is stored."""
+"""How does everything stand now? Each answer costs what it shows, not what is stored.
+
+Instants are asked for first and passed as values: with them PostgreSQL knows how little it will find.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import ColumnElement, RowMapping, func, literal_column, or_, select
+from sqlalchemy import RowMapping, func, or_, select
 
 from cronq.job import ACTIVE, State
 from cronq.store.database import Database
@@ -39,7 +42,7 @@ def count_unfinished(database: Database) -> dict[str, int]:
 
 def count_ended(database: Database, within: timedelta) -> dict[str, int]:
     """Return how many jobs ended in each way within the last `within`."""
-    since = _ago(database, within)
+    since = database.clock() - within
     query = (
         select(job.c.state, func.count())
         .where(job.c.updated_at >= since, job.c.finished_at >= since)
@@ -66,7 +69,7 @@ def dead_letters(
     """Return dead letters, the newest first. before: the cursor, (dead_at, id) of the last one seen."""
     query = select(job).where(job.c.dead_at.is_not(None))
     if since is not None:
-        query = query.where(job.c.dead_at >= _ago(database, since))
+        query = query.where(job.c.dead_at >= database.clock() - since)
     if before is not None:
         at, job_id = before
         query = query.where((job.c.dead_at < at) | ((job.c.dead_at == at) & (job.c.id < job_id)))
@@ -90,7 +93,7 @@ def planned_jobs(database: Database, limit: int) -> list[RowMapping]:
         .where(
             job.c.state.in_([State.SCHEDULED, State.RETRYING]),
             job.c.published_at.is_(None),
-            job.c.due_at > _ago(database, timedelta(0)),
+            job.c.due_at > database.clock(),
         )
         .order_by(job.c.due_at)
         .limit(limit)
@@ -101,7 +104,7 @@ def planned_jobs(database: Database, limit: int) -> list[RowMapping]:
 
 def overdue_jobs(database: Database, limit: int) -> list[RowMapping]:
     """Return jobs that are past their due time and still wait for being published, the latest first."""
-    late = _ago(database, timedelta(seconds=OVERDUE_AFTER_S))
+    late = database.clock() - timedelta(seconds=OVERDUE_AFTER_S)
     query = (
         select(job)
         .where(
@@ -118,7 +121,7 @@ def overdue_jobs(database: Database, limit: int) -> list[RowMapping]:
 
 def overdue_schedules(database: Database, limit: int) -> list[StoredSchedule]:
     """Return schedules whose next fire time has passed without anybody planning it, the latest first."""
-    late = _ago(database, timedelta(seconds=OVERDUE_AFTER_S))
+    late = database.clock() - timedelta(seconds=OVERDUE_AFTER_S)
     query = (
         select(schedule)
         .where(
@@ -155,12 +158,6 @@ def count_schedules(database: Database) -> Mapping[str, int]:
     with database.autocommit() as connection:
         total, paused, faulty = connection.execute(query).one()
     return {"total": total, "paused": paused, "faulty": faulty}
-
-
-def _ago(database: Database, span: timedelta) -> ColumnElement[Any]:
-    seconds = span.total_seconds()
-    # In a subselect it is evaluated once, not for every row.
-    return select(literal_column(database.now_sql(repr(-seconds)), job.c.updated_at.type)).scalar_subquery()
 
 
 def find_schedules(

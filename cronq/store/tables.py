@@ -132,6 +132,7 @@ FOREIGN = (
 )
 """Jobs that wait for a due time and that the leader did not plan itself: it has to find them."""
 _ACTIVE = text("state IN ('PENDING', 'RUNNING', 'RETRYING')")
+_TENANT = text("tenant IS NOT NULL")
 _DEAD = text("dead_at IS NOT NULL")
 _EXCLUSIVE = text("exclusive AND state = 'RUNNING'")
 
@@ -205,6 +206,13 @@ job = Table(
     Index("cronq_job_by_time", "planned_at", "id"),
     # What changed since a moment: the event stream and the metrics read along this.
     Index("cronq_job_by_update", "updated_at"),
+    Index(
+        "cronq_job_by_tenant",
+        "tenant",
+        "planned_at",
+        postgresql_where=_TENANT,
+        sqlite_where=_TENANT,
+    ),
     Index("cronq_job_dead", "dead_at", postgresql_where=_DEAD, sqlite_where=_DEAD),
 )
 

@@ -365,7 +365,7 @@ def test_a_schedule_is_written_read_changed_and_deleted(client: TestClient) -> N
     assert late.status_code == 412
     assert client.delete("/api/schedules/nightly").status_code == 204
     assert client.get("/api/schedules").json()["items"] == []
-    assert [s["name"] for s in client.get("/api/schedules?retired=true").json()["items"]] == ["nightly"]
+    assert [s["name"] for s in client.get("/api/schedules?only=retired").json()["items"]] == ["nightly"]
     assert client.post("/api/schedules/nightly/trigger").status_code == 409
 
 
@@ -429,6 +429,16 @@ def test_a_pause_takes_planned_jobs_back_and_resuming_records_what_passed(
     assert client.get("/api/schedules/hourly").json()["next_fire_at"] == coming.isoformat().replace(
         "+00:00", "Z"
     )
+
+
+def test_schedules_are_found_page_by_page(client: TestClient, parts: Cronq) -> None:
+    for name in ("a_1", "a_2", "ab2", "b"):
+        declare(parts, name)
+    first = client.get("/api/schedules?limit=3").json()
+    rest = client.get("/api/schedules", params={"limit": 3, "cursor": first["next_cursor"]}).json()
+    assert [s["name"] for s in first["items"] + rest["items"]] == ["a_1", "a_2", "ab2", "b"]
+    assert rest["next_cursor"] is None
+    assert [s["name"] for s in client.get("/api/schedules?q=A_2").json()["items"]] == ["a_2"]
 
 
 def test_run_now_makes_one_job_per_key(client: TestClient, parts: Cronq) -> None:

@@ -1,4 +1,4 @@
-"""What the API needs: its tokens, and an index along which changes are read."""
+"""What the API needs: its tokens, and indexes along which it reads."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -23,6 +23,13 @@ def upgrade() -> None:
     )
     op.create_index("cronq_job_by_update", "cronq_job", ["updated_at"])
     op.create_index(
+        "cronq_job_by_tenant",
+        "cronq_job",
+        ["tenant", "planned_at"],
+        postgresql_where=sa.text("tenant IS NOT NULL"),
+        sqlite_where=sa.text("tenant IS NOT NULL"),
+    )
+    op.create_index(
         "cronq_job_dead",
         "cronq_job",
         ["dead_at"],
@@ -33,5 +40,6 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_index("cronq_job_dead", table_name="cronq_job")
+    op.drop_index("cronq_job_by_tenant", table_name="cronq_job")
     op.drop_index("cronq_job_by_update", table_name="cronq_job")
     op.drop_table("cronq_token")
