@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -97,7 +96,7 @@ class Beat:
         self._cronq = cronq
         self._host, self._pid = socket.gethostname(), os.getpid()
         holder = f"{self._host}:{self._pid}:{secrets.token_hex(4)}"[-64:]
-        self._started_at = datetime.now(UTC)
+        self._started_at = cronq.database.clock()  # not this machine's: deploys are compared
         self.clock = StoreClock()
         publisher = open_publisher(app, flower_names=settings.flower_names)
         lock_client = open_redis(settings.redis_url, timeout_s=max(0.2, settings.lock_s / 3))

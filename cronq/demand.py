@@ -42,7 +42,7 @@ def enqueue(
         name,
         args,
         dict(kwargs or {}),
-        run_in_s=_seconds(run_at, run_in),
+        due=_due(run_at, run_in),
         queue=queue,
         priority=priority,
         max_attempts=max_attempts,
@@ -58,7 +58,7 @@ def submit(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     *,
-    run_in_s: float = 0.0,
+    due: datetime | float = 0.0,
     queue: str | None = None,
     priority: int | None = None,
     max_attempts: int | None = None,
@@ -82,19 +82,20 @@ def submit(
         max_attempts=max_attempts,
         tenant=tenant,
     )
-    demanded, new = add_job(parts.database, demanded, run_in_s=run_in_s, session=session)
+    demanded, new = add_job(parts.database, demanded, due=due, session=session)
     if session is None and new:
         send_notice(parts.redis, parts.settings.key_prefix, "job", job_id=demanded.id)
     return demanded.id, new
 
 
-def _seconds(run_at: datetime | None, run_in: timedelta | float | None) -> float:
+def _due(run_at: datetime | None, run_in: timedelta | float | None) -> datetime | float:
+    """Return an instant, or seconds from now by the database's clock."""
     if run_at is not None and run_in is not None:
         raise JobRefused("give run_at or run_in, not both")
     if run_at is not None:
         if run_at.tzinfo is None:
             raise JobRefused(f"run_at {run_at} has no offset; give an aware datetime")
-        return (run_at - datetime.now(UTC)).total_seconds()
+        return run_at
     if run_in is None:
         return 0.0
     return run_in.total_seconds() if isinstance(run_in, timedelta) else float(run_in)

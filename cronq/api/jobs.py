@@ -1,7 +1,7 @@
 """`/api/jobs`: ask for jobs, find them, follow them, stop them, send them back."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Final
 
 from anyio import to_thread
@@ -48,7 +48,7 @@ def create_job(
         wanted.type,
         wanted.args,
         kwargs,
-        run_in_s=_seconds(wanted),
+        due=_due(wanted),
         queue=wanted.queue,
         priority=wanted.priority,
         max_attempts=wanted.max_attempts,
@@ -181,9 +181,9 @@ def log_lines(parts: Cronq, job_id: str) -> list[str]:
         return []
 
 
-def _seconds(wanted: JobIn) -> float:
+def _due(wanted: JobIn) -> datetime | float:
     if wanted.run_at is not None:
-        return max(0.0, (wanted.run_at - datetime.now(UTC)).total_seconds())
+        return wanted.run_at
     if isinstance(wanted.run_in, str):
         return duration(wanted.run_in).total_seconds()
     if wanted.run_in is not None and not 0 <= wanted.run_in < 10 * 365 * 86400:

@@ -18,7 +18,7 @@ from cronq.errors import JobRefused
 from cronq.schedule import Schedule
 from cronq.store.database import Database
 from cronq.store.jobs import check_payload
-from cronq.store.schedules import Change, owners_of, retire, source_of, write_changes
+from cronq.store.schedules import Change, check_schedule, owners_of, retire, source_of, write_changes
 from cronq.store.tables import deploy
 from cronq.store.terms import Term, hold_term
 from cronq.telemetry.log import get_logger
@@ -48,6 +48,7 @@ def examine(app: Celery, *, max_payload_bytes: int) -> tuple[list[Schedule], lis
         try:
             schedule = _from_entry(app, str(name), entry)
             check_payload(schedule.args, schedule.kwargs, max_payload_bytes)
+            check_schedule(schedule)
             found[schedule.name] = schedule
         except (InvalidTiming, JobRefused, TypeError, ValueError, KeyError) as error:
             refused.append((str(name), str(error)))

@@ -71,7 +71,7 @@ class BeatLoop:
     notices: "SimpleQueue[dict[str, Any]]" = field(default_factory=SimpleQueue)
     _term: Term | None = None
     _spread: CatchUpSpread = field(default_factory=lambda: CatchUpSpread(CATCH_UP_PER_S))
-    _unmarked: dict[str, str | None] = field(default_factory=dict)  # published job → its schedule
+    _unmarked: dict[str, DueJob] = field(default_factory=dict)  # published, and SQL does not say so yet
     _on_the_way: set[str] = field(default_factory=set)  # the schedules of those
     _next_plan: datetime | None = None
     _next_look: float = 0.0
@@ -235,7 +235,7 @@ class BeatLoop:
         failpoint("after_publish_before_mark")
         refused = {job.id for job in batch} - set(confirmed)
         sent = [job for job in batch if job.id not in refused]
-        self._unmarked.update((job.id, job.schedule_id) for job in sent)
+        self._unmarked.update((job.id, job) for job in sent)
         self._on_the_way.update(job.schedule_id for job in sent if job.schedule_id is not None)
         for job in batch:
             if job.id in refused:
@@ -248,10 +248,11 @@ class BeatLoop:
     def _mark_published(self) -> None:
         if self._unmarked:
             failpoint("before_mark")
-            marked = list(islice(self._unmarked, MARK_BATCH))
+            marked = list(islice(self._unmarked.values(), MARK_BATCH))
             store.mark_published(self.database, marked)
-            for job_id in marked:
-                self._on_the_way.discard(self._unmarked.pop(job_id) or "")
+            for job in marked:
+                self._on_the_way.discard(job.schedule_id or "")
+                del self._unmarked[job.id]
 
     def _release_held(self, schedules: list[str]) -> None:
         if schedules:
@@ -341,8 +342,7 @@ class BeatLoop:
         """Write messages of jobs that are due soon; return whether there are more to write."""
         batch = self.agenda.pop_unrendered(RENDER_BATCH)
         try:
-            for job in batch:
-                self.publisher.render(job)
+            self.publisher.render_rest(batch)
         except Exception as error:  # noqa: BLE001 - publishing meets the same fault, and deals with it
             self.publisher.close()
             log.warning_once(

@@ -26,7 +26,9 @@ def api(context: click.Context, *, host: str, port: int) -> None:
 
         from cronq.api.app import create_app  # noqa: PLC0415
         from cronq.api.gate import is_loopback  # noqa: PLC0415
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("cronq"):
+            raise
         raise CronqError(
             f'the API is not installed ({error.name}); run: pip install "celery-cronq[api]"'
         ) from error

@@ -40,7 +40,7 @@ def enqueue_command(
         task,
         _parsed("--args", args_json, list),
         _parsed("--kwargs", kwargs_json, dict),
-        run_in_s=0.0 if run_in is None else duration(run_in).total_seconds(),
+        due=0.0 if run_in is None else duration(run_in).total_seconds(),
         queue=queue,
         priority=priority,
         max_attempts=max_attempts,

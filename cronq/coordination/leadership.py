@@ -145,6 +145,7 @@ class Leadership:
             self._held = (term, sent + self._lock_s)
         else:
             self._lose("another beat started a newer term")
+            self._give_back()  # the lock may have come back to us, and nobody could lead until it runs out
 
     def _lose(self, why: str) -> None:
         held, self._held = self._held, None

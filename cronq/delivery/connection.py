@@ -1,5 +1,7 @@
 """One connection to the broker for publishing, opened when needed and dropped when it fails."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from celery import Celery, signals
@@ -7,12 +9,15 @@ from kombu import Queue
 
 from cronq.delivery.message import MessageBuilder, announce
 from cronq.store.agenda import DueJob
+from cronq.telemetry.log import get_logger
 
 CONNECT_TIMEOUT_S = 3.0
 ANSWER_TIMEOUT_S = 5.0
 
+log = get_logger(__name__)
 
-class BrokerConnection:
+
+class BrokerConnection(ABC):
     """What both publishers share: the connection, declared queues, and the events that others listen to."""
 
     def __init__(self, app: Celery, *, flower_names: Literal["schedule", "task"]) -> None:
@@ -40,6 +45,41 @@ class BrokerConnection:
             self.on_open()
         return self._channel
 
+    def render_rest(self, batch: Sequence[DueJob]) -> list[DueJob]:
+        """Write the messages that are still missing; return the jobs that have one.
+
+        A job whose message cannot be written must not hold the others up: it is said so, and left out.
+        """
+        good = []
+        for due in batch:
+            try:
+                if not self.is_rendered(due):
+                    self.render(due)
+            except self.outages:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this one
+                log.error(  # noqa: TRY400 - the sentence says it
+                    "message.not_written",
+                    job=due.id,
+                    schedule=due.schedule_name,
+                    task=due.task,
+                    queue=due.queue,
+                    error=f"{type(error).__name__}: {error}",
+                    consequence="the others go out; correct its queue, priority or arguments",
+                )
+                continue
+            good.append(due)
+        return good
+
+    def is_rendered(self, due: DueJob) -> bool:
+        """Tell whether the message of `due` is written and still fits the connection."""
+        return due.message is not None
+
+    @abstractmethod
+    def render(self, due: DueJob) -> None:
+        """Write the message of `due`, into `due.message`."""
+
+    @abstractmethod
     def on_open(self) -> None:
         """Prepare a new channel."""
 
@@ -69,7 +109,7 @@ class BrokerConnection:
         connection, self._connection, self._channel = self._connection, None, None
         self._declared.clear()
         if connection is not None:
-            connection.collapse()
+            connection.collect()
 
     def tell(self, sent: list[DueJob]) -> None:
         """Let Celery's listeners know what was published; nobody listening, nothing paid."""

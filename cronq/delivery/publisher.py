@@ -28,8 +28,8 @@ class Publisher(Protocol):
     def queue_of(self, task: str, queue: str | None) -> str:
         """Return the name of the queue that a job of `task` goes to."""
 
-    def render(self, due: DueJob) -> None:
-        """Prepare the message of `due` ahead of its time, into `due.message`; nothing is sent yet."""
+    def render_rest(self, batch: Sequence[DueJob]) -> list[DueJob]:
+        """Write messages ahead of their time, into `due.message`; return the jobs that have one now."""
 
     def publish(self, batch: Sequence[DueJob]) -> list[str]:
         """Send; return the ids the broker confirmed, or raise `PublishFailed`.

@@ -52,9 +52,7 @@ class RabbitMQPublisher(BrokerConnection):
     def publish(self, batch: Sequence[DueJob]) -> list[str]:
         """Send all, then wait for the broker's word on each."""
         try:
-            for due in batch:
-                if due.message is None:
-                    self.render(due)
+            batch = self.render_rest(batch)
             channel = self.channel()
             self._refused.clear()
             for due in batch:
@@ -91,3 +89,5 @@ class RabbitMQPublisher(BrokerConnection):
     def _on_return(self, exception: Any, _exchange: str, _routing_key: str, message: Any) -> None:  # noqa: ANN401
         del exception
         self._refused.add(message.properties.get("correlation_id", ""))
+        # Somebody deleted the queue: it is declared again with the next message.
+        self._declared.clear()

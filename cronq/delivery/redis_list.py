@@ -25,6 +25,9 @@ class RedisPublisher(BrokerConnection):
 
     batch = 500  # Redis serves nobody else for about 3 ms while it takes 500 messages
 
+    def on_open(self) -> None:
+        """Nothing to prepare."""
+
     def render(self, due: DueJob) -> None:
         """Let kombu write the message now, so that at the due time only bytes have to move."""
         message = self._builder.build(due)
@@ -56,9 +59,7 @@ class RedisPublisher(BrokerConnection):
     def publish(self, batch: Sequence[DueJob]) -> list[str]:
         """Send everything in one round trip. A failure leaves all of it unconfirmed."""
         try:
-            for due in batch:
-                if due.message is None:
-                    self.render(due)
+            batch = self.render_rest(batch)
             with self.channel().conn_or_acquire() as client, client.pipeline(transaction=False) as pipeline:
                 self._fill(pipeline, batch)
                 pipeline.execute()

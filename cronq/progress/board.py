@@ -17,7 +17,7 @@ class Board:
 
     def write(self, job_id: str, state: dict[str, Any], lines: Sequence[str] = ()) -> None:
         """Put a job's progress up, and tell those who watch, in one round trip."""
-        text = json.dumps(state)
+        text = json.dumps(state, default=str)
         with self._client.pipeline(transaction=False) as pipeline:
             pipeline.set(f"{self._prefix}progress:{job_id}", text, ex=self._ttl_s)
             if lines:

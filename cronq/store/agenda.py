@@ -10,7 +10,6 @@ from sqlalchemy import (
     Connection,
     Row,
     bindparam,
-    case,
     func,
     literal_column,
     select,
@@ -143,10 +142,10 @@ def set_next_by_delay(database: Database, shard: int) -> int:
     return done.rowcount
 
 
-def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJob], now: datetime) -> None:
-    """Insert planned jobs and skipped fire times; one that exists already stays as it is."""
+def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJob], now: datetime) -> int:
+    """Insert jobs and skipped fire times, and return how many are new; one that exists stays as it is."""
     if not jobs:
-        return
+        return 0
     rows = [
         {name: getattr(planned, name) for name in _WRITE}
         | {
@@ -157,7 +156,7 @@ def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJo
         }
         for planned in jobs
     ]
-    connection.execute(database.insert(job).on_conflict_do_nothing(), rows)
+    return connection.execute(database.insert(job).on_conflict_do_nothing(), rows).rowcount
 
 
 def advance(
@@ -194,18 +193,32 @@ def read_waiting(database: Database, ids: Sequence[str]) -> list[DueJob]:
         return [due_job(row) for row in connection.execute(query)]
 
 
-def mark_published(database: Database, ids: Sequence[str]) -> None:
-    """Record that the broker has the messages of `ids`; a job that was claimed meanwhile stays as it is."""
-    if not ids:
+def mark_published(database: Database, sent: Sequence[DueJob]) -> None:
+    """Record that the broker has the messages of `sent`; a job that went on meanwhile stays as it is."""
+    if not sent:
         return
     now = database.now()
-    state = case((job.c.state == State.SCHEDULED, State.PENDING), else_=job.c.state)
+    values = {"published_at": now, "publishes": job.c.publishes + 1, "updated_at": now}
+    first = [each.id for each in sent if each.state is not State.RETRYING]
+    # A retry that was sent, ran and is due for yet another one has counted an attempt since.
+    again = [{"_id": each.id, "_attempts": each.attempts} for each in sent if each.state is State.RETRYING]
     with database.begin() as connection:
-        for chunk in _chunks(ids):
+        for chunk in _chunks(first):
             connection.execute(
                 update(job)
-                .where(job.c.id.in_(chunk), job.c.state.in_([State.SCHEDULED, *ON_THE_BROKER]))
-                .values(state=state, published_at=now, publishes=job.c.publishes + 1, updated_at=now)
+                .where(job.c.id.in_(chunk), job.c.state.in_([State.SCHEDULED, State.PENDING]))
+                .values(state=State.PENDING, **values)
+            )
+        if again:
+            connection.execute(
+                update(job)
+                .where(
+                    job.c.id == bindparam("_id"),
+                    job.c.state == State.RETRYING,
+                    job.c.attempts == bindparam("_attempts"),
+                )
+                .values(values),
+                again,
             )
 
 

@@ -132,12 +132,15 @@ def settle(database: Database, settlement: Settlement, *, only_expired: bool = F
 def silent_jobs(database: Database, *, limit: int) -> list[Row[Any]]:
     """Return running jobs whose lease ran out, the longest silent first.
 
+    One that somebody is writing to at this moment is left for the next look.
+
     Rows: id, lease_token, worker, attempts, max_attempts, crashes, schedule_id, cancel_requested_at.
     """
+    skip_locked = "FOR UPDATE SKIP LOCKED" if database.dialect == "postgresql" else ""
     statement = text(f"""
         SELECT id, lease_token, worker, attempts, max_attempts, crashes, schedule_id, cancel_requested_at
         FROM cronq_job WHERE state = 'RUNNING' AND lease_until < {database.now_sql()}
-        ORDER BY lease_until LIMIT :limit
+        ORDER BY lease_until LIMIT :limit {skip_locked}
     """)
     with database.autocommit() as connection:
         return list(connection.execute(statement, {"limit": limit}))
@@ -179,7 +182,7 @@ def _values(settlement: Settlement) -> dict[str, Any]:
         "kind": settlement.kind,
         "error": settlement.error,
         "result": json.dumps(settlement.result),
-        "progress": None if settlement.progress is None else json.dumps(settlement.progress),
+        "progress": None if settlement.progress is None else json.dumps(settlement.progress, default=str),
         "back": 1 if settlement.outcome is Outcome.HANDED_BACK else 0,
         "crash": 1 if settlement.outcome is Outcome.LOST else 0,
     }

@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Row, RowMapping, and_, or_, select
 
-from cronq.store.database import STATEMENT_TIMEOUT_MS, Database
+from cronq.store.database import SESSION, Database
 from cronq.store.tables import attempt, job
 
-OVERLAP_S: Final = 2 * STATEMENT_TIMEOUT_MS / 1000
+OVERLAP_S: Final = 2 * int(SESSION["statement_timeout"]) / 1000
 """Longer than any transaction of ours can take."""
 
 

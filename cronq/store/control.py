@@ -102,7 +102,7 @@ def trigger(database: Database, name: str, *, dedup_key: str | None = None) -> t
         max_attempts=declared.max_attempts,
         due_at=database.clock(),
     )
-    demanded, new = add_job(database, demanded, run_in_s=0.0)
+    demanded, new = add_job(database, demanded, due=0.0)
     return demanded.id, new
 
 

@@ -1,6 +1,7 @@
 """Opens the database: PostgreSQL, or one SQLite file. Knows what differs between the two."""
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -17,7 +18,16 @@ from cronq.settings import hide_password
 from cronq.store.tables import UtcDateTime
 
 BUSY_TIMEOUT_S = 5.0
-STATEMENT_TIMEOUT_MS = 5000
+SESSION = {
+    "timezone": "UTC",
+    "statement_timeout": "5000",
+    "lock_timeout": "3000",
+    # A process that freezes inside a transaction must not keep its locks from the others.
+    "idle_in_transaction_session_timeout": "2000",
+}
+"""Of a PostgreSQL session; milliseconds."""
+WAL_TRIES = 100
+WAL_PAUSE_S = 0.05
 CONNECT_TIMEOUT_S = 3
 
 _NOW = {
@@ -88,9 +98,15 @@ class Database:
         self.engine.dispose()
 
 
+ENDED_BY_SERVER = frozenset({"25P03", "57P01", "57P02", "57P03"})
+"""SQLSTATEs of a session that PostgreSQL ended: idle in a transaction, shut down, crashed, starting."""
+
+
 def is_outage(error: BaseException) -> bool:
     """Tell whether `error` means that the database is away or busy, so that the same call may work later."""
-    if isinstance(error, DBAPIError) and error.connection_invalidated:
+    if isinstance(error, DBAPIError) and (
+        error.connection_invalidated or getattr(error.orig, "sqlstate", None) in ENDED_BY_SERVER
+    ):
         return True
     return isinstance(error, (OperationalError, InterfaceError))
 
@@ -103,7 +119,7 @@ def _open_postgresql(url: URL, pool_size: int) -> Engine:
         pool_recycle=1800,
         connect_args={
             "connect_timeout": CONNECT_TIMEOUT_S,
-            "options": f"-c statement_timeout={STATEMENT_TIMEOUT_MS} -c timezone=UTC",
+            "options": " ".join(f"-c {name}={value}" for name, value in SESSION.items()),
             "keepalives_idle": 5,
             "keepalives_interval": 2,
             "keepalives_count": 3,
@@ -119,7 +135,8 @@ def _open_sqlite(url: URL) -> Engine:
     @event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # the code below, not the driver, says when a transaction begins
-        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+        _use_wal(connection)
+        for pragma in ("synchronous=NORMAL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
@@ -129,3 +146,16 @@ def _open_sqlite(url: URL) -> Engine:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch the file to WAL, once in its life; of several that try at once SQLite refuses all but one."""
+    for left in reversed(range(WAL_TRIES)):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError:
+            if left == 0:
+                raise
+            time.sleep(WAL_PAUSE_S)
+        else:
+            return

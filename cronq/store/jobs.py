@@ -45,28 +45,32 @@ def check_payload(args: object, kwargs: object, limit: int) -> None:
 
 
 def add_job(
-    database: Database, demanded: DueJob, *, run_in_s: float, session: Session | Connection | None = None
+    database: Database,
+    demanded: DueJob,
+    *,
+    due: datetime | float,
+    session: Session | Connection | None = None,
 ) -> tuple[DueJob, bool]:
-    """Store an on-demand job, due in `run_in_s` seconds; with the same id again, keep the first one.
+    """Store an on-demand job, due at an instant or in so many seconds; of two with one id the first stays.
 
     Return it, and whether it is new. With `session` the row joins that transaction and is published once the
     leader finds it committed.
     """
     if session is not None:
         connection = session.connection() if isinstance(session, Session) else session
-        return _add(database, connection, demanded, run_in_s)
+        return _add(database, connection, demanded, due)
     with database.begin() as connection:
-        return _add(database, connection, demanded, run_in_s)
+        return _add(database, connection, demanded, due)
 
 
 def _add(
-    database: Database, connection: Connection, demanded: DueJob, run_in_s: float
+    database: Database, connection: Connection, demanded: DueJob, due: datetime | float
 ) -> tuple[DueJob, bool]:
-    now, demanded.due_at = connection.execute(select(database.now(), database.now(run_in_s))).one()
-    there = connection.execute(select(job.c.id).where(job.c.id == demanded.id)).one_or_none()
-    if there is None:
-        insert_jobs(database, connection, [demanded], now)
-    return demanded, there is None
+    if isinstance(due, datetime):
+        now, demanded.due_at = database.clock_in(connection), due
+    else:
+        now, demanded.due_at = connection.execute(select(database.now(), database.now(due))).one()
+    return demanded, insert_jobs(database, connection, [demanded], now) == 1
 
 
 def get_job(database: Database, job_id: str) -> RowMapping:
@@ -122,7 +126,7 @@ def request_cancel(database: Database, job_id: str) -> State:
 
 
 def retry_dead(database: Database, job_id: str) -> None:
-    """Send a dead letter back: the same id, its history kept, one more round of attempts."""
+    """Send a dead letter back: the same id, its history kept, one more attempt."""
     now = database.now()
     with database.begin() as connection:
         sent = connection.execute(
@@ -135,8 +139,9 @@ def retry_dead(database: Database, job_id: str) -> None:
                 publishes=0,
                 dead_at=None,
                 finished_at=None,
+                cancel_requested_at=None,
                 crashes=0,
-                max_attempts=job.c.attempts + func.coalesce(job.c.max_attempts, 1),
+                max_attempts=job.c.attempts + 1,
                 updated_at=now,
             )
         )

@@ -4,15 +4,18 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, delete, select, update
 
-from cronq.errors import UnknownSchedule
+from cronq.errors import JobRefused, UnknownSchedule
 from cronq.job import State, Trigger
 from cronq.schedule import CatchUp, Overlap, Schedule
 from cronq.store.database import Database
 from cronq.store.tables import job, schedule, schedule_version
+
+LONGEST_NAME: Final = 255
+TOP_PRIORITY: Final = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,16 @@ class StoredSchedule:
     def name(self) -> str:
         """The schedule's name."""
         return self.definition.name
+
+
+def check_schedule(declared: Schedule) -> None:
+    """Raise `JobRefused` for what could be declared but not stored or sent."""
+    for what in ("name", "task", "queue", "tenant"):
+        value = getattr(declared, what)
+        if value is not None and not 0 < len(value) <= LONGEST_NAME:
+            raise JobRefused(f"its {what} has {len(value)} characters; write 1 to {LONGEST_NAME}")
+    if declared.priority is not None and not 0 <= declared.priority <= TOP_PRIORITY:
+        raise JobRefused(f"its priority {declared.priority} is not between 0 and {TOP_PRIORITY}")
 
 
 def to_data(declared: Schedule) -> dict[str, Any]:

@@ -36,13 +36,13 @@ class PublishReconciler:
             lost = self._missing(overdue)
             if not lost:
                 return
-            confirmed = self._publisher.publish(lost)
+            confirmed = set(self._publisher.publish(lost))
         except outages as error:
             log.warning_once(
                 "publish.failed", error=str(error), consequence="it is tried again in a few seconds"
             )
             return
-        mark_published(self._database, confirmed)
+        mark_published(self._database, [job for job in lost if job.id in confirmed])
         log.warning(
             "publish.repeated", jobs=len(confirmed), consequence="copies are refused when they are claimed"
         )

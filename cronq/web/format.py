@@ -94,6 +94,15 @@ def last_line(text: str | None) -> str:
     return text.strip().rsplit("\n", 1)[-1][:160] if text else ""
 
 
+def ticks(text: str) -> Markup:
+    """Return `text` with what stands between backticks as code."""
+    pieces = text.split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if place % 2 else Markup("{}").format(piece)
+        for place, piece in enumerate(pieces)
+    )
+
+
 def over(state: str) -> bool:
     """Tell whether `state` is an end."""
     return State(state) in ENDS

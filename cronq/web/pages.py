@@ -21,6 +21,7 @@ from cronq.timing.bounds import tz_of
 from cronq.timing.explain import explain
 from cronq.views import attempt_fields, job_fields, leader_fields, live_progress, schedule_fields
 from cronq.web import actions, sign_in
+from cronq.web.format import last_line
 from cronq.web.render import HERE, page, parts_of
 
 HOUR: Final = timedelta(hours=1)
@@ -51,7 +52,7 @@ def now(request: Request) -> Response:
         running=[job_fields(row, live.get(row["id"])) for row in running],
         unfinished=overview.count_unfinished(database),
         ended=overview.count_ended(database, HOUR),
-        failures=[job_fields(row) for row in overview.dead_letters(database, limit=8, since=HOUR)],
+        failures=_failures(parts),
         queues=overview.queues(database)[:12],
         late_jobs=[job_fields(row) for row in overview.overdue_jobs(database, 20)],
         late_schedules=overview.overdue_schedules(database, 20),
@@ -184,6 +185,17 @@ def docs(request: Request) -> Response:
             group = groups.setdefault((route.get("tags") or ["other"])[0], [])
             group.append({"method": method.upper(), "path": path, "parameters": []} | route)
     return page(request, "docs.html", groups=groups)
+
+
+def _failures(parts: Cronq) -> list[tuple[dict[str, Any], int]]:
+    """Return the newest failure of each kind within the hour, and how often it came."""
+    kinds: dict[tuple[Any, ...], tuple[dict[str, Any], int]] = {}
+    for row in overview.dead_letters(parts.database, limit=200, since=HOUR):
+        job = job_fields(row)
+        kind = (job["schedule"] or job["type"], job["tenant"], last_line(job["error"]))
+        newest, count = kinds.get(kind, (job, 0))
+        kinds[kind] = (newest, count + 1)
+    return list(kinds.values())[:8]
 
 
 def _upcoming(parts: Cronq, count: int = 8) -> list[dict[str, Any]]:

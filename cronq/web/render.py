@@ -39,6 +39,7 @@ _environment.filters.update(
     chip=shown.chip,
     data=shown.data,
     last_line=shown.last_line,
+    ticks=shown.ticks,
     sparkline=sparkline,
 )
 _environment.tests["over"] = shown.over

@@ -221,7 +221,9 @@ def _context(work: Work, claim: Claim) -> JobContext:
 def _described(error: BaseException) -> str:
     cause = error.cause if isinstance(error, RetryAsked) and error.cause is not None else error
     lines = traceback.format_exception(cause)
-    return "".join(lines)[-MAX_ERROR_CHARS:]
+    text = "".join(lines)[-MAX_ERROR_CHARS:]
+    # Neither a lone surrogate nor NUL can be stored.
+    return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _small(result: Any, job_id: str) -> Any:  # noqa: ANN401 - whatever the body returned

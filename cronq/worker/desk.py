@@ -7,7 +7,6 @@ from typing import TypeVar
 import redis
 
 from cronq.coordination.notices import send_notice
-from cronq.coordination.redis_client import RedisError
 from cronq.job import ENDS, State
 from cronq.progress.board import Board
 from cronq.progress.reporter import Report
@@ -72,7 +71,7 @@ class StoreDesk:
     def _send(self, report: Report) -> None:
         try:
             self._board.write(report.job_id, report.state(), report.take_lines())
-        except RedisError as error:
+        except Exception as error:  # noqa: BLE001 - showing progress must never harm the job
             log.warning_once("progress.not_shown", error=str(error), consequence="the job goes on")
 
 

@@ -1,6 +1,7 @@
 """Keeps the leases of this process: one thread, one statement for all jobs that run here."""
 
 import threading
+import time
 from dataclasses import dataclass
 
 from cronq.errors import Cancelled, LeaseLost
@@ -10,6 +11,8 @@ from cronq.store.database import Database
 from cronq.telemetry.log import get_logger
 
 RENEWALS_PER_LEASE = 3
+PARK_AFTER_S = 5.0
+"""Seconds without a lease after which the thread waits to be woken."""
 LONGEST_PAUSE_S = 2.0
 """A renewal also brings word that somebody wants the job to stop: it should not take long to arrive."""
 
@@ -31,39 +34,56 @@ class LeaseKeeper:
         self._database, self._lease_s = database, lease_s
         self._flush_s = max(flush_s, 0.05)
         self._held: dict[str, Held] = {}
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._parked = False
+        self._wanted = threading.Event()
         self._thread: threading.Thread | None = None
 
     def hold(self, token: str, report: Report) -> None:
         """Keep the lease `token` from now on."""
-        with self._changed:
+        with self._lock:
             self._held[token] = Held(token, report)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="cronq-lease-keeper", daemon=True)
                 self._thread.start()
-            self._changed.notify()
+            if self._parked:
+                self._parked = False
+                self._wanted.set()
 
     def let_go(self, token: str) -> None:
         """Stop renewing the lease `token`."""
-        with self._changed:
+        with self._lock:
             self._held.pop(token, None)
 
     def _run(self) -> None:
+        # Short jobs never wake this thread: it looks around at its own pace, and parks when nothing is left.
         pause = min(self._lease_s / RENEWALS_PER_LEASE, LONGEST_PAUSE_S)
-        waited = 0.0
+        tick = min(pause, self._flush_s)
+        waited = idle = 0.0
         while True:
-            with self._changed:
-                while not self._held:
-                    self._changed.wait()
-                    waited = 0.0
-                self._changed.wait(min(pause, self._flush_s))
+            time.sleep(tick)
+            waited += tick
+            with self._lock:
                 held = list(self._held.values())
-            waited += min(pause, self._flush_s)
             for lease in held:
                 lease.report.flush()
-            if held and waited >= pause:
+            if waited >= pause:
                 waited = 0.0
-                self._renew(held)
+                if held:
+                    self._renew(held)
+            idle = 0.0 if held else idle + tick
+            if idle >= PARK_AFTER_S and self._park():
+                waited = idle = 0.0
+
+    def _park(self) -> bool:
+        """Wait for the next lease, if there is none; return whether it was so."""
+        with self._lock:
+            if self._held:
+                return False
+            self._parked = True
+            self._wanted.clear()
+        self._wanted.wait()
+        return True
 
     def _renew(self, held: list[Held]) -> None:
         try:

@@ -12,12 +12,19 @@ down_revision = "0001"
 def upgrade() -> None:
     op.create_table(
         "cronq_token",
-        sa.Column("id", sa.String(length=16), nullable=False),
+        sa.Column(
+            "id",
+            sa.String(length=16),
+            nullable=False,
+            comment="the first part of the token, which is no secret",
+        ),
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("role", sa.String(length=16), nullable=False),
-        sa.Column("digest", sa.String(length=64), nullable=False),
+        sa.Column("digest", sa.String(length=64), nullable=False, comment="SHA-256 of the secret part"),
         sa.Column("created_at", UtcDateTime(), nullable=False),
-        sa.Column("revoked_at", UtcDateTime(), nullable=True),
+        sa.Column(
+            "revoked_at", UtcDateTime(), nullable=True, comment="kept, so that its name stays in the records"
+        ),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("name"),
     )
