@@ -7,10 +7,9 @@ from typing import Annotated, Any, Final
 from anyio import to_thread
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
-from pydantic import AwareDatetime
 
 from cronq.api.events import stream_job
-from cronq.api.models import Attempts, Job, JobIn, JobPage, Log
+from cronq.api.models import Attempts, Instant, Job, JobIn, JobPage, Log
 from cronq.api.problems import Problem
 from cronq.api.reply import cursor_of, etag_of, matches, parts_of, problems, read_cursor, reply
 from cronq.app import Cronq
@@ -25,6 +24,7 @@ from cronq.timing import duration
 from cronq.views import attempt_fields, job_fields, live_progress
 
 LONGEST_WAIT_S: Final = 60.0
+LONGEST_DELAY_S: Final = 10 * 366 * 86400
 ASK_AGAIN_S: Final = "1"
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
@@ -70,7 +70,7 @@ def list_jobs(
     schedule: str | None = None,
     task: Annotated[str | None, Query(alias="type")] = None,
     tenant: str | None = None,
-    since: AwareDatetime | None = None,
+    since: Instant | None = None,
     cursor: str | None = None,
     limit: Limit = 50,
 ) -> Response:
@@ -184,8 +184,8 @@ def log_lines(parts: Cronq, job_id: str) -> list[str]:
 def _due(wanted: JobIn) -> datetime | float:
     if wanted.run_at is not None:
         return wanted.run_at
-    if isinstance(wanted.run_in, str):
-        return duration(wanted.run_in).total_seconds()
-    if wanted.run_in is not None and not 0 <= wanted.run_in < 10 * 365 * 86400:
-        raise JobRefused(f"run_in {wanted.run_in} is not between now and ten years from now")
-    return wanted.run_in or 0.0
+    given = wanted.run_in or 0.0
+    seconds = duration(given).total_seconds() if isinstance(given, str) else given
+    if not 0 <= seconds <= LONGEST_DELAY_S:
+        raise JobRefused(f"run_in {given} is not between now and ten years from now")
+    return seconds

@@ -1,15 +1,25 @@
 """What the API takes and gives: unknown fields are refused, so that no wish is silently ignored."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from cronq.job import State
 from cronq.schedule import CatchUp, Dst, Overlap
 
 MOST_PRIORITY = 9
 Duration = Annotated[str | float, Field(description='a number of seconds, or a text such as "90s", "1h30m"')]
+FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+
+
+def _within_reach(moment: datetime) -> datetime:
+    if not FIRST <= moment < LAST:
+        raise ValueError("an instant must lie between 1970 and 2200")
+    return moment
+
+
+Instant = Annotated[AwareDatetime, AfterValidator(_within_reach)]
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 
 
@@ -24,7 +34,7 @@ class JobIn(_In):
     input: dict[str, Any] | None = Field(None, description="keyword arguments; the same as `kwargs`")
     args: list[Any] = Field(default_factory=list)
     kwargs: dict[str, Any] = Field(default_factory=dict)
-    run_at: AwareDatetime | None = Field(None, description="when, with an offset; now by default")
+    run_at: Instant | None = Field(None, description="when, with an offset; now by default")
     run_in: Duration | None = Field(None, description="how long from now; not together with `run_at`")
     queue: Name | None = Field(None, description="by default Celery's own routing decides")
     priority: int | None = Field(None, ge=0, le=MOST_PRIORITY, description="higher is sooner")
@@ -54,7 +64,7 @@ class ScheduleIn(_In):
     cron: str | list[str] | None = None
     every: Duration | None = None
     delay: Duration | None = None
-    at: AwareDatetime | None = None
+    at: Instant | None = None
     rrule: str | None = None
     tz: str | None = Field(None, description="an IANA time zone; of `cron` and `rrule`")
     dst: Dst | None = Field(None, description="of `cron`")

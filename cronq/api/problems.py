@@ -19,6 +19,7 @@ from cronq.errors import (
     VersionConflict,
 )
 from cronq.store.database import is_outage
+from cronq.store.values import OUTAGES, BadValue
 from cronq.telemetry.log import get_logger
 from cronq.timing import InvalidTiming
 from cronq.views import to_json
@@ -89,6 +90,9 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Problem, _problem)
     for kind in (CronqError, InvalidTiming):
         app.add_exception_handler(kind, _known)
+    app.add_exception_handler(BadValue, _bad_value)
+    for outage in OUTAGES:
+        app.add_exception_handler(outage, _unexpected)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -102,6 +106,12 @@ def _known(request: Request, error: Exception) -> Response:
         if isinstance(error, kind):
             return answer(request, Problem(status, code, str(error), title=title))
     return _unexpected(request, error)
+
+
+def _bad_value(request: Request, error: Exception) -> Response:
+    del error
+    detail = "A value in this request cannot be stored or looked for; look for zero bytes and huge numbers"
+    return answer(request, Problem(422, "bad-value", detail))
 
 
 def _invalid(request: Request, error: Exception) -> Response:

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
-from pydantic import AwareDatetime
 
 from cronq.api.gate import require_role
-from cronq.api.models import Fires, Note, ScheduleIn
+from cronq.api.models import Fires, Instant, Note, ScheduleIn
 from cronq.api.problems import Problem
 from cronq.api.reply import parts_of, problems, reply, version_of
 from cronq.app import Cronq
@@ -128,8 +127,8 @@ def trigger_schedule(
 def list_fires(
     request: Request,
     schedule: str,
-    since: Annotated[AwareDatetime | None, Query(alias="from")] = None,
-    until: Annotated[AwareDatetime | None, Query(alias="to")] = None,
+    since: Annotated[Instant | None, Query(alias="from")] = None,
+    until: Annotated[Instant | None, Query(alias="to")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_FIRES)] = 100,
 ) -> Response:
     """Say what became of each fire time in [from, to), by default the last hour, and why it did not run."""

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import APIRouter, FastAPI, HTTPException, Query, Request
 from fastapi.responses import Response
 from pydantic import AwareDatetime
 from starlette.staticfiles import StaticFiles
@@ -97,6 +97,8 @@ def one_schedule(
     if since is None:
         past = latest_fires(parts.database, stored, 30)
     else:
+        if not 1970 <= since.year < 2200:  # noqa: PLR2004 - what the API takes as well
+            raise HTTPException(404)
         past, more = fires(parts.database, stored, since, since + timedelta(days=31), limit=100)
     return page(
         request,
