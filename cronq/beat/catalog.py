@@ -65,7 +65,7 @@ def take_over(
     now: datetime,
 ) -> bool:
     """Make SQL's schedules of `source` the declared ones; False if a newer deploy has done so already."""
-    wanted = {schedule.id: schedule for schedule in schedules}
+    wanted = {schedule.id: schedule for schedule in schedules if _storable(schedule)}
     with database.begin() as connection:
         hold_term(connection, term)
         newest = connection.execute(
@@ -118,6 +118,17 @@ def take_over(
     log.info(
         "deploy.taken_over", source=source, declared=len(wanted), changed=len(changes), retired=len(gone)
     )
+    return True
+
+
+def _storable(schedule: Schedule) -> bool:
+    try:
+        check_schedule(schedule)
+    except JobRefused as error:
+        log.error(  # noqa: TRY400 - the sentence says it
+            "schedule.refused", schedule=schedule.name[:80], error=str(error), consequence="the others go on"
+        )
+        return False
     return True
 
 

@@ -93,7 +93,9 @@ class BrokerConnection(ABC):
     def outages(self) -> tuple[type[BaseException], ...]:
         """What a broker that is away raises."""
         connection = self._app.connection_for_write()
-        return (*connection.recoverable_connection_errors, *connection.recoverable_channel_errors, OSError)
+        errors = (*connection.recoverable_connection_errors, *connection.recoverable_channel_errors, OSError)
+        # kombu's Redis transport counts KeyError among them; to us it is a job whose queue does not exist.
+        return tuple(error for error in errors if error is not KeyError)
 
     def queue_of(self, task: str, queue: str | None) -> str:
         """Return the name of the queue that a job of `task` goes to."""

@@ -142,21 +142,27 @@ def set_next_by_delay(database: Database, shard: int) -> int:
     return done.rowcount
 
 
-def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJob], now: datetime) -> int:
-    """Insert jobs and skipped fire times, and return how many are new; one that exists stays as it is."""
-    if not jobs:
-        return 0
-    rows = [
-        {name: getattr(planned, name) for name in _WRITE}
-        | {
-            "exclusive": planned.exclusive,
-            "planned_at": now,
-            "updated_at": now,
-            "finished_at": now if planned.state is State.SKIPPED else None,
-        }
-        for planned in jobs
-    ]
-    return connection.execute(database.insert(job).on_conflict_do_nothing(), rows).rowcount
+def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJob], now: datetime) -> None:
+    """Insert planned jobs and skipped fire times; one that exists already stays as it is."""
+    if jobs:
+        connection.execute(
+            database.insert(job).on_conflict_do_nothing(), [_values(planned, now) for planned in jobs]
+        )
+
+
+def insert_job(database: Database, connection: Connection, demanded: DueJob, now: datetime) -> bool:
+    """Insert one job; tell whether it is new."""
+    insert = database.insert(job).on_conflict_do_nothing().values(_values(demanded, now))
+    return connection.execute(insert.returning(job.c.id)).one_or_none() is not None
+
+
+def _values(planned: DueJob, now: datetime) -> dict[str, Any]:
+    return {name: getattr(planned, name) for name in _WRITE} | {
+        "exclusive": planned.exclusive,
+        "planned_at": now,
+        "updated_at": now,
+        "finished_at": now if planned.state is State.SKIPPED else None,
+    }
 
 
 def advance(

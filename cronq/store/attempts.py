@@ -29,6 +29,9 @@ class Claim:
     max_attempts: int | None
     crashes: int
     cancel_requested: bool
+    earlier: int = (
+        0  #: attempts made before an operator sent the dead letter back; `max_attempts` counts them
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +65,7 @@ def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: 
             published_at = coalesce(published_at, {database.now_sql()})
         WHERE id = :id AND due_at <= {database.now_sql(str(EARLY_S))}
             AND state IN ('SCHEDULED', 'PENDING', 'RETRYING')
-        RETURNING attempts, max_attempts, crashes, cancel_requested_at
+        RETURNING attempts, max_attempts + attempts_before, crashes, cancel_requested_at, attempts_before
     """)
     values = {"id": job_id, "token": token, "worker": worker, "lease_s": lease_s}
     try:
@@ -71,7 +74,7 @@ def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: 
     except IntegrityError:
         # cronq_job_one_running_per_schedule: another job of this schedule runs, and overlap is not allowed.
         return None
-    return None if row is None else Claim(row[0], row[1], row[2], row[3] is not None)
+    return None if row is None else Claim(row[0], row[1], row[2], row[3] is not None, row[4])
 
 
 def renew(database: Database, tokens: Sequence[str], *, lease_s: float) -> dict[str, bool]:
@@ -171,6 +174,13 @@ def _update(database: Database, settlement: Settlement, guard: str) -> str:
     """
 
 
+def _storable(text_: str | None) -> str | None:
+    """Return `text_` without what neither database stores: NUL, and halves of surrogate pairs."""
+    if text_ is None:
+        return None
+    return text_.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
 def _values(settlement: Settlement) -> dict[str, Any]:
     return {
         "id": settlement.job_id,
@@ -180,7 +190,7 @@ def _values(settlement: Settlement) -> dict[str, Any]:
         "outcome": settlement.outcome.value,
         "state": settlement.state.value,
         "kind": settlement.kind,
-        "error": settlement.error,
+        "error": _storable(settlement.error),
         "result": json.dumps(settlement.result),
         "progress": None if settlement.progress is None else json.dumps(settlement.progress, default=str),
         "back": 1 if settlement.outcome is Outcome.HANDED_BACK else 0,

@@ -20,8 +20,8 @@ from cronq.store.tables import UtcDateTime
 BUSY_TIMEOUT_S = 5.0
 SESSION = {
     "timezone": "UTC",
-    "statement_timeout": "5000",
-    "lock_timeout": "3000",
+    "statement_timeout": "3000",
+    "lock_timeout": "1000",
     # A process that freezes inside a transaction must not keep its locks from the others.
     "idle_in_transaction_session_timeout": "2000",
 }

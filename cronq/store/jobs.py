@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from cronq.errors import JobRefused, UnknownJob
 from cronq.job import ENDS, State
 from cronq.schedule import schedule_id
-from cronq.store.agenda import DueJob, insert_jobs
+from cronq.store.agenda import DueJob, insert_job
 from cronq.store.database import Database
 from cronq.store.tables import attempt, job
 
@@ -70,7 +70,7 @@ def _add(
         now, demanded.due_at = database.clock_in(connection), due
     else:
         now, demanded.due_at = connection.execute(select(database.now(), database.now(due))).one()
-    return demanded, insert_jobs(database, connection, [demanded], now) == 1
+    return demanded, insert_job(database, connection, demanded, now)
 
 
 def get_job(database: Database, job_id: str) -> RowMapping:
@@ -126,7 +126,7 @@ def request_cancel(database: Database, job_id: str) -> State:
 
 
 def retry_dead(database: Database, job_id: str) -> None:
-    """Send a dead letter back: the same id, its history kept, one more attempt."""
+    """Send a dead letter back: the same id, its history kept, as many attempts as at first."""
     now = database.now()
     with database.begin() as connection:
         sent = connection.execute(
@@ -141,7 +141,7 @@ def retry_dead(database: Database, job_id: str) -> None:
                 finished_at=None,
                 cancel_requested_at=None,
                 crashes=0,
-                max_attempts=job.c.attempts + 1,
+                attempts_before=job.c.attempts,
                 updated_at=now,
             )
         )

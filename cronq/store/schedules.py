@@ -50,6 +50,8 @@ def check_schedule(declared: Schedule) -> None:
         value = getattr(declared, what)
         if value is not None and not 0 < len(value) <= LONGEST_NAME:
             raise JobRefused(f"its {what} has {len(value)} characters; write 1 to {LONGEST_NAME}")
+        if value is not None and "\0" in value:
+            raise JobRefused(f"its {what} has a NUL character in it, which cannot be stored")
     if declared.priority is not None and not 0 <= declared.priority <= TOP_PRIORITY:
         raise JobRefused(f"its priority {declared.priority} is not between 0 and {TOP_PRIORITY}")
 

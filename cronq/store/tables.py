@@ -162,6 +162,9 @@ job = Table(
     Column("due_at", UtcDateTime, nullable=False, comment="fire time and jitter, or when the retry is due"),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("max_attempts", Integer, comment="null: the task's own"),
+    Column(
+        "attempts_before", Integer, nullable=False, server_default="0", comment="up to an operator's retry"
+    ),
     Column("crashes", Integer, nullable=False, server_default="0"),
     Column("lease_token", String(36)),
     Column("lease_until", UtcDateTime),

@@ -95,7 +95,7 @@ def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Calla
         result, error = _perform(body, context, report, cancelled=claim.cancel_requested)
     finally:
         desk.let_go(token)
-    report.close(completed=error is None)
+    _say_last(report, completed=error is None)
     exits = isinstance(error, SystemExit)
     if exits:
         error = _why_ended(work, report, time.monotonic() - started)
@@ -110,6 +110,13 @@ def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Calla
         state=settlement.state, kind=settlement.kind, retry_in_s=settlement.retry_in_s,
     )  # fmt: skip
     return Ended(settlement, result, error, exits=exits)
+
+
+def _say_last(report: Report, *, completed: bool) -> None:
+    try:
+        report.close(completed=completed)
+    except Exception as error:  # noqa: BLE001 - showing progress must never cost the outcome
+        log.warning("progress.not_shown", job=report.job_id, error=str(error))
 
 
 def _perform(
@@ -196,13 +203,15 @@ def _classified(
 ) -> tuple[Kind, int, float | None]:
     """Return what sort of failure it was, how many attempts there are for it, and the wait it asked for."""
     if isinstance(error, RetryAsked):
-        attempts = claim.max_attempts or error.max_attempts or work.default_attempts
+        attempts = claim.max_attempts or claim.earlier + (error.max_attempts or work.default_attempts)
         return Kind.RETRY, attempts, error.wait_s
     if isinstance(error, Permanent):
         return Kind.PERMANENT, 1, None
     kind = Kind.TIMEOUT if timed_out else classify(error)
     # As in Celery, an error that nobody declared as worth a retry is not retried.
-    attempts = claim.max_attempts or (work.default_attempts if work.retries_every_error else 1)
+    attempts = claim.max_attempts or claim.earlier + (
+        work.default_attempts if work.retries_every_error else 1
+    )
     return kind, attempts, None
 
 
@@ -211,7 +220,7 @@ def _context(work: Work, claim: Claim) -> JobContext:
         id=work.job_id,
         task=work.task,
         attempt=claim.attempt,
-        max_attempts=claim.max_attempts or work.default_attempts,
+        max_attempts=claim.max_attempts or claim.earlier + work.default_attempts,
         schedule=work.schedule,
         fire_time=work.fire_time,
         tenant=work.tenant,
@@ -221,9 +230,7 @@ def _context(work: Work, claim: Claim) -> JobContext:
 def _described(error: BaseException) -> str:
     cause = error.cause if isinstance(error, RetryAsked) and error.cause is not None else error
     lines = traceback.format_exception(cause)
-    text = "".join(lines)[-MAX_ERROR_CHARS:]
-    # Neither a lone surrogate nor NUL can be stored.
-    return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return "".join(lines)[-MAX_ERROR_CHARS:]
 
 
 def _small(result: Any, job_id: str) -> Any:  # noqa: ANN401 - whatever the body returned

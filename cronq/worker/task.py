@@ -35,7 +35,7 @@ def wrap_tasks(app: Celery, desk_of_process: Callable[[], StoreDesk]) -> None:
 
 
 def _guarded(start_strategy: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a body that is no list or object refused as an invalid task; Celery's own check ends the worker."""
+    """Refuse a body that is no list or object as an invalid task; Celery's own check ends the worker."""
 
     @functools.wraps(start_strategy)
     def start(*args: Any, **kwargs: Any) -> Callable[..., Any]:  # noqa: ANN401

@@ -85,6 +85,10 @@ class Rows:
         """Let the job's lease run out now."""
         self.set(job_id, lease_until=self.database.now_sql("-1"))
 
+    def sent(self, *job_ids: str) -> list[DueJob]:
+        """The jobs as the leader had them when it sent them for the first time."""
+        return [job_value(id=job_id, due_at=self.now()) for job_id in job_ids]
+
     def state(self, job_id: str) -> State:
         return State(self.row(job_id)["state"])
 

@@ -60,7 +60,7 @@ def machine_on(rows: Rows) -> type[RuleBasedStateMachine]:  # noqa: C901 - one m
 
         @rule(which=WHICH)
         def publish(self, which: int) -> None:
-            mark_published(rows.database, [self.jobs[which]])
+            mark_published(rows.database, rows.sent(self.jobs[which]))
 
         @rule(which=WHICH)
         def claim(self, which: int) -> None:

@@ -27,7 +27,7 @@ def test_a_retry_that_was_decided_before_the_publish_was_marked_is_still_sent(ro
     # Sent, claimed and failed, all before the leader writes down that it was sent.
     rows.claim(job_id)
     rows.settle(job_id, state=State.RETRYING, outcome=Outcome.FAILED, retry_in_s=0)
-    mark_published(rows.database, [job_id])
+    mark_published(rows.database, rows.sent(job_id))
     assert [job.id for job in foreign_jobs(rows.database, until=rows.now(), limit=9)] == [job_id]
 
 
@@ -142,6 +142,6 @@ def test_of_requests_with_one_key_at_once_one_is_told_that_its_job_is_new(rows: 
     for number in range(5):
 
         def ask(number: int = number) -> bool:
-            return add_job(rows.database, job_value(id=f"j{number}", due_at=rows.now()), run_in_s=0)[1]
+            return add_job(rows.database, job_value(id=f"j{number}", due_at=rows.now()), due=0)[1]
 
         assert at_once([ask] * 4).count(True) == 1

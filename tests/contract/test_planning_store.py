@@ -91,7 +91,7 @@ def test_a_new_term_waits_for_the_open_planning_transaction(rows: Rows, database
 
 
 def insert(rows: Rows, connection: Connection, job_id: str) -> None:
-    add_job(rows.database, job_value(id=job_id, due_at=rows.now()), run_in_s=0, session=connection)
+    add_job(rows.database, job_value(id=job_id, due_at=rows.now()), due=0, session=connection)
 
 
 def test_a_planning_transaction_that_is_refused_leaves_nothing(rows: Rows) -> None:
@@ -167,7 +167,7 @@ def test_waiting_jobs_are_due_in_time_and_unpublished(rows: Rows) -> None:
     due, later, retrying = rows.job(due_in=-2), rows.job(due_in=3600), rows.job(due_in=-1)
     published, running = rows.job(), rows.job()
     rows.set(retrying, state="'RETRYING'")
-    mark_published(rows.database, [published])
+    mark_published(rows.database, rows.sent(published))
     rows.claim(running)
     until = rows.now() + MINUTE
     assert [job.id for job in waiting_jobs(rows.database, until=until, limit=10)] == [due, retrying]
@@ -183,7 +183,7 @@ def test_what_others_stored_is_found_without_what_was_planned(rows: Rows) -> Non
     rows.set(demanded, trigger="'demand'")
     rows.set(later, trigger="'demand'")
     rows.set(published, trigger="'demand'")
-    mark_published(rows.database, [published])
+    mark_published(rows.database, rows.sent(published))
     rows.claim(dead)
     rows.settle(dead, state=State.FAILED, outcome=Outcome.FAILED, dead=True)
     retry_dead(rows.database, dead)
@@ -197,7 +197,7 @@ def test_a_published_job_is_pending_unless_a_worker_was_faster(rows: Rows) -> No
     rows.claim(done, "t-done")
     rows.settle(done, "t-done")
     request_cancel(rows.database, cancelled)
-    mark_published(rows.database, [slow, fast, done, cancelled])
+    mark_published(rows.database, rows.sent(slow, fast, done, cancelled))
     assert [rows.state(job_id) for job_id in (slow, fast, done, cancelled)] == [
         State.PENDING,
         State.RUNNING,
@@ -211,7 +211,7 @@ def test_a_published_job_is_pending_unless_a_worker_was_faster(rows: Rows) -> No
 def test_thousands_are_marked_at_once(rows: Rows) -> None:
     jobs = [job_value(due_at=rows.now()) for _ in range(2500)]
     rows.add(*jobs)
-    mark_published(rows.database, [job.id for job in jobs])
+    mark_published(rows.database, jobs)
     assert count_on_broker(rows.database) == {("t", None): 2500}
 
 
@@ -227,7 +227,7 @@ def test_a_skip_decided_late_loses_to_the_worker(rows: Rows) -> None:
 def test_a_schedule_is_busy_from_publishing_to_its_end(rows: Rows) -> None:
     job_id, sid = rows.job(schedule="s"), schedule_id("s")
     busy = [busy_schedules(rows.database, [sid])]
-    mark_published(rows.database, [job_id])
+    mark_published(rows.database, rows.sent(job_id))
     busy.append(busy_schedules(rows.database, [sid]))
     rows.claim(job_id)
     busy.append(busy_schedules(rows.database))
@@ -256,7 +256,7 @@ def test_an_unclaimed_job_is_looked_for_less_and_less_often(
     rows: Rows, publishes: int, age_s: int, overdue: bool
 ) -> None:
     job_id = rows.job()
-    mark_published(rows.database, [job_id])
+    mark_published(rows.database, rows.sent(job_id))
     rows.set(job_id, publishes=str(publishes), published_at=rows.database.now_sql(str(-age_s)))
     found = unclaimed_jobs(rows.database, after_s=20.0, limit=10)
     assert [job.id for job in found] == ([job_id] if overdue else [])
@@ -264,7 +264,7 @@ def test_an_unclaimed_job_is_looked_for_less_and_less_often(
 
 def test_claimed_and_unpublished_jobs_are_not_looked_for(rows: Rows) -> None:
     claimed, waiting, oldest, old = (rows.job() for _ in range(4))
-    mark_published(rows.database, [claimed, oldest, old])
+    mark_published(rows.database, rows.sent(claimed, oldest, old))
     for job_id, age in ((claimed, 500), (oldest, 400), (old, 300)):
         rows.set(job_id, published_at=rows.database.now_sql(str(-age)))
     rows.claim(claimed)
@@ -452,17 +452,15 @@ def test_every_version_of_a_schedule_is_kept(rows: Rows) -> None:
 
 
 def test_one_dedup_key_is_one_job(rows: Rows) -> None:
-    first, new = add_job(rows.database, job_value(id="j", args=["first"], due_at=rows.now()), run_in_s=0)
-    again, new_again = add_job(
-        rows.database, job_value(id="j", args=["again"], due_at=rows.now()), run_in_s=0
-    )
+    first, new = add_job(rows.database, job_value(id="j", args=["first"], due_at=rows.now()), due=0)
+    again, new_again = add_job(rows.database, job_value(id="j", args=["again"], due_at=rows.now()), due=0)
     assert (first.id, new, again.id, new_again) == ("j", True, "j", False)
     assert rows.row("j")["args"] == ["first"]
 
 
 def test_requests_with_one_key_at_once_make_one_job(rows: Rows) -> None:
     def ask() -> str:
-        return add_job(rows.database, job_value(id="j", due_at=rows.now()), run_in_s=0)[0].id
+        return add_job(rows.database, job_value(id="j", due_at=rows.now()), due=0)[0].id
 
     assert at_once([ask] * 6) == ["j"] * 6
     assert rows.state("j") is State.SCHEDULED
@@ -479,7 +477,7 @@ def transaction_of_the_caller(url: str) -> Iterator[Connection]:
 def test_a_job_commits_and_rolls_back_with_its_caller(rows: Rows, database_url: str) -> None:
     def fail() -> None:
         with transaction_of_the_caller(database_url) as connection:
-            add_job(rows.database, job_value(id="lost", due_at=rows.now()), run_in_s=0, session=connection)
+            add_job(rows.database, job_value(id="lost", due_at=rows.now()), due=0, session=connection)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -487,7 +485,7 @@ def test_a_job_commits_and_rolls_back_with_its_caller(rows: Rows, database_url: 
     with pytest.raises(UnknownJob):
         rows.row("lost")
     with transaction_of_the_caller(database_url) as connection:
-        add_job(rows.database, job_value(id="kept", due_at=rows.now()), run_in_s=0, session=connection)
+        add_job(rows.database, job_value(id="kept", due_at=rows.now()), due=0, session=connection)
         with pytest.raises(UnknownJob):
             rows.row("kept")
     assert rows.claim("kept") is not None
@@ -495,7 +493,7 @@ def test_a_job_commits_and_rolls_back_with_its_caller(rows: Rows, database_url: 
 
 def test_a_job_is_due_by_the_databases_clock(rows: Rows) -> None:
     wrong = rows.now() + timedelta(days=9)
-    job, _new = add_job(rows.database, job_value(due_at=wrong), run_in_s=30)
+    job, _new = add_job(rows.database, job_value(due_at=wrong), due=30)
     assert 25 < (job.due_at - rows.now()).total_seconds() <= 30
     assert rows.row(job.id)["due_at"] == job.due_at
 

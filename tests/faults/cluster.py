@@ -120,7 +120,7 @@ class Cluster:
             trigger=Trigger.DEMAND,
             **facts,
         )
-        add_job(self.database, job, run_in_s=0)
+        add_job(self.database, job, due=0)
         return job.id
 
     def row(self, job_id: str) -> Any:

@@ -57,6 +57,13 @@ def upgrade() -> None:
         ),
         sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
         sa.Column("max_attempts", sa.Integer(), nullable=True, comment="null: the task's own"),
+        sa.Column(
+            "attempts_before",
+            sa.Integer(),
+            server_default="0",
+            nullable=False,
+            comment="up to an operator's retry",
+        ),
         sa.Column("crashes", sa.Integer(), server_default="0", nullable=False),
         sa.Column("lease_token", sa.String(length=36), nullable=True),
         sa.Column("lease_until", UtcDateTime(), nullable=True),
@@ -84,7 +91,24 @@ def upgrade() -> None:
         sqlite_where=sa.text("state IN ('PENDING', 'RUNNING', 'RETRYING')"),
     )
     op.create_index("cronq_job_by_state", "cronq_job", ["state", "planned_at"], unique=False)
+    op.create_index(
+        "cronq_job_by_tenant",
+        "cronq_job",
+        ["tenant", "planned_at"],
+        unique=False,
+        postgresql_where=sa.text("tenant IS NOT NULL"),
+        sqlite_where=sa.text("tenant IS NOT NULL"),
+    )
     op.create_index("cronq_job_by_time", "cronq_job", ["planned_at", "id"], unique=False)
+    op.create_index("cronq_job_by_update", "cronq_job", ["updated_at"], unique=False)
+    op.create_index(
+        "cronq_job_dead",
+        "cronq_job",
+        ["dead_at"],
+        unique=False,
+        postgresql_where=sa.text("dead_at IS NOT NULL"),
+        sqlite_where=sa.text("dead_at IS NOT NULL"),
+    )
     op.create_index(
         "cronq_job_foreign",
         "cronq_job",
@@ -213,6 +237,24 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("schedule_id", "version"),
     )
     op.create_table(
+        "cronq_token",
+        sa.Column(
+            "id",
+            sa.String(length=16),
+            nullable=False,
+            comment="the first part of the token, which is no secret",
+        ),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("role", sa.String(length=16), nullable=False),
+        sa.Column("digest", sa.String(length=64), nullable=False, comment="SHA-256 of the secret part"),
+        sa.Column("created_at", UtcDateTime(), nullable=False),
+        sa.Column(
+            "revoked_at", UtcDateTime(), nullable=True, comment="kept, so that its name stays in the records"
+        ),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("name"),
+    )
+    op.create_table(
         "cronq_attempt",
         sa.Column("job_id", sa.String(length=36), nullable=False),
         sa.Column("token", sa.String(length=36), nullable=False, comment="of its lease"),
@@ -230,6 +272,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_table("cronq_attempt")
+    op.drop_table("cronq_token")
     op.drop_table("cronq_schedule_version")
     op.drop_index(
         "cronq_schedule_waits_for_end",
@@ -279,7 +322,20 @@ def downgrade() -> None:
             "published_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR trigger NOT IN ('schedule', 'catch_up'))))"
         ),
     )
+    op.drop_index(
+        "cronq_job_dead",
+        table_name="cronq_job",
+        postgresql_where=sa.text("dead_at IS NOT NULL"),
+        sqlite_where=sa.text("dead_at IS NOT NULL"),
+    )
+    op.drop_index("cronq_job_by_update", table_name="cronq_job")
     op.drop_index("cronq_job_by_time", table_name="cronq_job")
+    op.drop_index(
+        "cronq_job_by_tenant",
+        table_name="cronq_job",
+        postgresql_where=sa.text("tenant IS NOT NULL"),
+        sqlite_where=sa.text("tenant IS NOT NULL"),
+    )
     op.drop_index("cronq_job_by_state", table_name="cronq_job")
     op.drop_index(
         "cronq_job_active",
