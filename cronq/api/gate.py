@@ -27,7 +27,7 @@ _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
@@ -149,8 +149,9 @@ def _host_of(url: str) -> str | None:
 
 def _is_cross_site(headers: Headers, host: str | None) -> bool:
     site = headers.get("sec-fetch-site")
-    if site is not None and site not in ("same-origin", "none"):
-        return True
+    if site is not None:
+        # No page can set this header; where a browser sends it, it says more than Origin, which may be null.
+        return site not in ("same-origin", "none")
     origin = headers.get("origin")
     if origin is None:
         return False

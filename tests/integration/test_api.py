@@ -583,6 +583,13 @@ def test_another_sites_page_can_change_nothing(client: TestClient, headers: dict
     assert client.get("/api/jobs").json()["items"] == []
 
 
+def test_the_pages_own_form_gets_in_even_where_the_browser_hides_the_origin(client: TestClient) -> None:
+    headers = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}
+    assert client.post("/api/jobs", json={"type": "t"}, headers=headers).status_code == 202
+    own = {"Origin": BASE}
+    assert client.post("/api/jobs", json={"type": "t"}, headers=own).status_code == 202
+
+
 def test_another_hosts_name_for_this_machine_is_refused(client: TestClient) -> None:
     answer = client.get("/api/jobs", headers={"Host": "evil.example"})
     assert answer.status_code == 421
