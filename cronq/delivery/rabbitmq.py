@@ -2,7 +2,12 @@
 
 import time
 from collections.abc import Sequence
+from itertools import islice, takewhile
 from typing import Any
+
+from amqp import spec
+from amqp.method_framing import frame_writer
+from amqp.serialization import dumps
 
 from cronq.delivery.connection import BrokerConnection
 from cronq.delivery.publisher import PublishFailed
@@ -13,8 +18,23 @@ WINDOW = 1000
 """Unconfirmed messages at which the sender waits for half of them: the broker never runs dry."""
 
 
+class _Frames:
+    """Takes the place of py-amqp's transport: it keeps the frames' bytes, and sends nothing."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def write(self, data: memoryview) -> None:
+        self.written.append(bytes(data))
+
+    def take(self) -> bytes:
+        """Return what was written, and forget it."""
+        written, self.written = self.written, []
+        return b"".join(written)
+
+
 class RabbitMQPublisher(BrokerConnection):
-    """Sends a window of messages, then waits once for all their confirms."""
+    """Sends a window of messages in one go, and the next while it waits for the confirms of the last."""
 
     batch = 5000
 
@@ -27,19 +47,22 @@ class RabbitMQPublisher(BrokerConnection):
         channel.events["basic_ack"].add(self._on_ack)
         channel.events["basic_nack"].add(self._on_nack)
         channel.events["basic_return"].add(self._on_return)
-        # Without this, py-amqp polls the socket before every single publish for a "blocked" notice. A
-        # blocked broker does not confirm either, so the confirm's deadline finds out.
-        self._connection.connection.client_properties["capabilities"]["connection.blocked"] = False
         self._next_tag = 1
         self._outstanding: dict[int, str] = {}
         self._refused: set[str] = set()
+        self._frames = _Frames()
+        self._write_frames = frame_writer(self._connection.connection, self._frames)
+
+    def is_rendered(self, due: DueJob) -> bool:
+        """Tell whether the frames of `due` are written, and for the channel that is open."""
+        return due.message is not None and due.message.properties["channel"] is self._channel
 
     def render(self, due: DueJob) -> None:
-        """Write the message now, so that at the due time only bytes have to move."""
+        """Write the message's frames now, so that at the due time only bytes have to move."""
         message = self._builder.build(due)
         channel = self.channel()
         self.declare(message.queue)
-        message.properties["frame"] = channel.prepare_message(
+        content = channel.prepare_message(
             message.payload,
             message.properties.pop("priority", None),
             "application/json",
@@ -47,23 +70,27 @@ class RabbitMQPublisher(BrokerConnection):
             message.headers,
             dict(message.properties),
         )
+        publish = dumps("Bssbb", (0, message.exchange, message.routing_key, True, False))  # True: mandatory
+        self._write_frames(1, channel.channel_id, spec.Basic.Publish, publish, content)
+        # Frames are good for the channel that they were written for.
+        message.properties["channel"] = channel
+        message.properties["frames"] = self._frames.take()
         due.message = message
 
     def publish(self, batch: Sequence[DueJob]) -> list[str]:
         """Send all, then wait for the broker's word on each."""
         try:
+            self.channel()  # so that frames written for one that is gone are written anew
             batch = self.render_rest(batch)
-            channel = self.channel()
             self._refused.clear()
-            for due in batch:
-                message = due.message
-                channel.basic_publish(
-                    message.properties["frame"], message.exchange, message.routing_key, mandatory=True
+            rest = iter(batch)
+            while part := list(islice(rest, WINDOW // 2)):
+                self._await_confirms(WINDOW // 2)
+                self._outstanding.update(enumerate((due.id for due in part), start=self._next_tag))
+                self._next_tag += len(part)
+                self._connection.connection.transport.write(
+                    b"".join([due.message.properties["frames"] for due in part])
                 )
-                self._outstanding[self._next_tag] = due.id
-                self._next_tag += 1
-                if len(self._outstanding) >= WINDOW:
-                    self._await_confirms(WINDOW // 2)
             self._await_confirms(0)
             confirmed = [due for due in batch if due.id not in self._refused]
             self.tell(confirmed)
@@ -79,12 +106,16 @@ class RabbitMQPublisher(BrokerConnection):
             self._connection.drain_events(timeout=max(0.001, deadline - time.monotonic()))
 
     def _on_ack(self, tag: int, multiple: bool) -> None:
-        for acked in [t for t in self._outstanding if t <= tag] if multiple else [tag]:
+        for acked in self._tags(tag, multiple=multiple):
             self._outstanding.pop(acked, None)
 
     def _on_nack(self, tag: int, multiple: bool) -> None:
-        for refused in [t for t in self._outstanding if t <= tag] if multiple else [tag]:
+        for refused in self._tags(tag, multiple=multiple):
             self._refused.add(self._outstanding.pop(refused, ""))
+
+    def _tags(self, tag: int, *, multiple: bool) -> list[int]:
+        # They were put in by growing tag.
+        return list(takewhile(lambda each: each <= tag, self._outstanding)) if multiple else [tag]
 
     def _on_return(self, exception: Any, _exchange: str, _routing_key: str, message: Any) -> None:  # noqa: ANN401
         del exception

@@ -57,23 +57,31 @@ def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: 
 
     A job whose lease ran out is not taken here: the rescue first writes down what became of that attempt.
     """
-    statement = text(f"""
+    # A claim that a crash of PostgreSQL itself loses is as if it had never been: the settlement that follows
+    # is durable, and makes everything before it durable.
+    relaxed = (
+        "AND set_config('synchronous_commit', 'off', true) = 'off'"
+        if database.dialect == "postgresql"
+        else ""
+    )
+    statement = f"""
         UPDATE cronq_job SET
             state = 'RUNNING', attempts = attempts + 1, lease_token = :token, worker = :worker,
             lease_until = {database.now_sql(":lease_s")},
             started_at = {database.now_sql()}, updated_at = {database.now_sql()},
             published_at = coalesce(published_at, {database.now_sql()})
         WHERE id = :id AND due_at <= {database.now_sql(str(EARLY_S))}
-            AND state IN ('SCHEDULED', 'PENDING', 'RETRYING')
+            AND state IN ('SCHEDULED', 'PENDING', 'RETRYING') {relaxed}
         RETURNING attempts, max_attempts + attempts_before, crashes, cancel_requested_at, attempts_before
-    """)
+    """
     values = {"id": job_id, "token": token, "worker": worker, "lease_s": lease_s}
     try:
-        with database.autocommit() as connection:
-            row = connection.execute(statement, values).one_or_none()
+        with database.direct() as run:
+            rows = run(statement, values)
     except IntegrityError:
         # cronq_job_one_running_per_schedule: another job of this schedule runs, and overlap is not allowed.
         return None
+    row = next(iter(rows), None)
     return None if row is None else Claim(row[0], row[1], row[2], row[3] is not None, row[4])
 
 
@@ -85,14 +93,13 @@ def renew(database: Database, tokens: Sequence[str], *, lease_s: float) -> dict[
     """
     values: dict[str, Any] = {f"t{i}": token for i, token in enumerate(tokens)}
     names = ", ".join(f":{name}" for name in values)
-    statement = text(f"""
+    statement = f"""
         UPDATE cronq_job SET lease_until = {database.now_sql(":lease_s")}
         WHERE state = 'RUNNING' AND lease_token IN ({names})
         RETURNING lease_token, cancel_requested_at
-    """)
-    with database.autocommit() as connection:
-        rows = connection.execute(statement, {**values, "lease_s": lease_s})
-        return {row[0]: row[1] is not None for row in rows}
+    """
+    with database.direct() as run:
+        return {row[0]: row[1] is not None for row in run(statement, {**values, "lease_s": lease_s})}
 
 
 def expiring(database: Database, *, worker_prefix: str, within_s: float) -> list[tuple[str, str]]:
@@ -116,19 +123,15 @@ def settle(database: Database, settlement: Settlement, *, only_expired: bool = F
     values = _values(settlement)
     if settlement.state is State.RETRYING:
         values["retry_in_s"] = settlement.retry_in_s or 0.0
-    with database.begin() as connection:
-        if database.dialect == "postgresql":
-            done = connection.execute(
-                text(f"WITH done AS ({_update(database, settlement, guard)}) {_INSERT} FROM done"), values
-            )
-            settled = done.rowcount == 1
-        else:
-            settled = (
-                connection.execute(text(_update(database, settlement, guard)), values).one_or_none()
-                is not None
-            )
-            if settled:
-                connection.execute(text(f"{_INSERT} FROM cronq_job WHERE id = :id"), values)
+    update = _update(database, settlement, guard)
+    if database.dialect == "postgresql":
+        # One statement is one transaction, and one round trip.
+        with database.direct() as run:
+            return bool(run(f"WITH done AS ({update}) {_INSERT} FROM done RETURNING job_id", values))
+    with database.direct(transaction=True) as run:
+        settled = bool(run(update, values))
+        if settled:
+            run(f"{_INSERT} FROM cronq_job WHERE id = :id", values)
     return settled
 
 

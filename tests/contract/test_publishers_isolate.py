@@ -1,7 +1,6 @@
 """One job that cannot be sent never holds up the others."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from celery import Celery
@@ -10,7 +9,7 @@ from kombu import Queue
 from cronq.delivery.publisher import Publisher, open_publisher
 from tests.support.servers import RabbitMQServer
 
-from .test_publishers import ids, job, make_app, received
+from .test_publishers import job, make_app, received
 
 
 @pytest.fixture
@@ -40,17 +39,6 @@ def test_a_priority_that_no_broker_knows_does_not_stop_the_others(
 ) -> None:
     bad, good = job(1, priority=300), job(2)
     assert good.id in publisher.publish([bad, good])
-
-
-def test_jobs_without_a_priority_rank_the_same_on_both_brokers(broker_url: str) -> None:
-    # RabbitMQ takes a message without a priority for the lowest.
-    app = make_app(broker_url, task_queues=[Queue("celery", queue_arguments={"x-max-priority": 9})])
-    publisher = open_publisher(app, flower_names="schedule")
-    batch: list[Any] = [job(1), job(2, priority=5)]
-    assert publisher.publish(batch) == ids(batch)
-    assert [message.payload[0][0] for message in received(app, 2)] == [2, 1]
-    publisher.close()
-    app.close()
 
 
 def test_a_queue_that_was_deleted_is_declared_again_when_a_job_is_refused(
