@@ -5,7 +5,7 @@ FOR ?=
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check servers test lock
+.PHONY: help setup run check servers test bench lock
 
 help: ## print this menu
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -35,6 +35,9 @@ servers: ## install the servers that the tests start (Debian; a no-op where they
 
 test: setup servers ## run every test
 	$(BIN)/python -m pytest $(PYTEST)
+
+bench: setup servers ## measure beats against RedBeat and workers against plain Celery (half an hour)
+	$(BIN)/python -m benchmarks all
 
 lock: ## write requirements.lock anew from pyproject.toml (needs uv on PATH)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras \

@@ -17,8 +17,10 @@ class Overlap(StrEnum):
     QUEUE = "queue"  #: it waits its turn, at most `Schedule.buffer` of them; later ones are skipped
     QUEUE_ONE = "queue_one"  #: at most one waits; later ones are skipped
     ALLOW = "allow"  #: both run side by side
-    CANCEL_PREVIOUS = "cancel_previous"  #: the previous job is asked to stop, then the new one starts
-    TERMINATE_PREVIOUS = "terminate_previous"  #: the previous job is killed, then the new one starts
+    CANCEL_PREVIOUS = (
+        "cancel_previous"  #: the previous job is asked to stop (ended after 10 s), then this one starts
+    )
+    TERMINATE_PREVIOUS = "terminate_previous"  #: the previous job is ended, then this one starts
 
 
 class CatchUp(StrEnum):

@@ -18,6 +18,7 @@ from cronq.coordination.leadership import Leadership
 from cronq.delivery.publisher import Publisher, PublishFailed
 from cronq.errors import NotLeader
 from cronq.failpoints import failpoint
+from cronq.schedule import Overlap
 from cronq.settings import Settings
 from cronq.store import agenda as store
 from cronq.store.agenda import DueJob
@@ -213,8 +214,9 @@ class BeatLoop:
         for reason, ids in verdict.skipped.items():
             store.mark_skipped(self.database, ids, reason)
             log.info("fire.skipped", reason=reason, count=len(ids), jobs=",".join(ids[:3]))
-        for schedule_id in verdict.stop_previous:
-            request_cancel_of_schedules(self.database, [schedule_id])
+        for schedule_id, overlap in verdict.stop_previous.items():
+            at_once = overlap is Overlap.TERMINATE_PREVIOUS
+            request_cancel_of_schedules(self.database, [schedule_id], at_once=at_once)
 
     def _send(self, batch: list[DueJob]) -> bool:
         if not batch:

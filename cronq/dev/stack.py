@@ -15,7 +15,7 @@ from cronq.dev.embedded_redis import start_redis
 from cronq.errors import CronqError
 from cronq.settings import ENV_FILE, load_settings
 
-STOP_PATIENCE_S = 3.0
+STOP_PATIENCE_S = 4.0
 
 
 @dataclass(slots=True, kw_only=True)

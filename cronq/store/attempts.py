@@ -9,6 +9,7 @@ changes nothing. All instants are the database's own clock.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Final
 
 from sqlalchemy import Row, text
@@ -19,6 +20,18 @@ from cronq.store.database import Database
 
 EARLY_S: Final = 0.5
 """Seconds before its due time that a job may be claimed: what the publisher's clock may be ahead by."""
+
+
+GRACE_S: Final = 10.0
+"""Seconds that a job which was asked to stop has to do so by itself."""
+
+
+class Stop(IntEnum):
+    """What somebody wants of a running job."""
+
+    NO = 0  #: it goes on
+    ASK = 1  #: it is to stop by itself, at its next progress report
+    END = 2  #: it had its time to do so: its process is to be ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +98,22 @@ def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: 
     return None if row is None else Claim(row[0], row[1], row[2], row[3] is not None, row[4])
 
 
-def renew(database: Database, tokens: Sequence[str], *, lease_s: float) -> dict[str, bool]:
+def renew(database: Database, tokens: Sequence[str], *, lease_s: float) -> dict[str, Stop]:
     """Prolong the leases `tokens` in one statement.
 
-    Return those that are still held, each with whether somebody asked for the job to stop. A token that is
-    missing from the answer is lost.
+    Return those that are still held, each with what somebody wants of the job. A token that is missing from
+    the answer is lost.
     """
     values: dict[str, Any] = {f"t{i}": token for i, token in enumerate(tokens)}
     names = ", ".join(f":{name}" for name in values)
     statement = f"""
         UPDATE cronq_job SET lease_until = {database.now_sql(":lease_s")}
         WHERE state = 'RUNNING' AND lease_token IN ({names})
-        RETURNING lease_token, cancel_requested_at
+        RETURNING lease_token, cancel_requested_at, cancel_requested_at <= {database.now_sql(f"-{GRACE_S}")}
     """
     with database.direct() as run:
-        return {row[0]: row[1] is not None for row in run(statement, {**values, "lease_s": lease_s})}
+        rows = run(statement, {**values, "lease_s": lease_s})
+    return {row[0]: Stop.NO if row[1] is None else Stop.END if row[2] else Stop.ASK for row in rows}
 
 
 def expiring(database: Database, *, worker_prefix: str, within_s: float) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from cronq.errors import JobRefused, UnknownJob
 from cronq.job import ENDS, State
 from cronq.schedule import schedule_id
 from cronq.store.agenda import DueJob, insert_job
+from cronq.store.attempts import GRACE_S
 from cronq.store.database import Database
 from cronq.store.tables import attempt, job
 
@@ -117,7 +118,7 @@ def request_cancel(database: Database, job_id: str) -> State:
             connection.execute(
                 update(job)
                 .where(job.c.id == job_id, job.c.state == State.RUNNING)
-                .values(cancel_requested_at=func.coalesce(job.c.cancel_requested_at, now))
+                .values(cancel_requested_at=func.coalesce(job.c.cancel_requested_at, now), updated_at=now)
             )
         state = connection.execute(select(job.c.state).where(job.c.id == job_id)).scalar_one_or_none()
     if state is None:
@@ -173,9 +174,13 @@ def _matching(query: Select[Any], wanted: JobFilter) -> Select[Any]:
     return query
 
 
-def request_cancel_of_schedules(database: Database, ids: Sequence[str]) -> None:
-    """Ask the jobs of the schedules `ids` that are going on to stop; one that has not started never will."""
+def request_cancel_of_schedules(database: Database, ids: Sequence[str], *, at_once: bool) -> None:
+    """Stop what goes on of the schedules `ids`; one that has not started never will.
+
+    at_once: do not wait for it to stop by itself.
+    """
     now = database.now()
+    since = database.now(-GRACE_S) if at_once else now
     with database.begin() as connection:
         connection.execute(
             update(job)
@@ -185,5 +190,5 @@ def request_cancel_of_schedules(database: Database, ids: Sequence[str]) -> None:
         connection.execute(
             update(job)
             .where(job.c.schedule_id.in_(ids), job.c.state == State.RUNNING)
-            .values(cancel_requested_at=func.coalesce(job.c.cancel_requested_at, now))
+            .values(cancel_requested_at=func.coalesce(job.c.cancel_requested_at, since), updated_at=now)
         )

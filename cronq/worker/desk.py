@@ -1,10 +1,13 @@
 """Where this process's attempts get their leases and hand in their outcomes."""
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 import redis
+from billiard import current_process
 
 from cronq.coordination.notices import send_notice
 from cronq.job import ENDS, State
@@ -29,7 +32,12 @@ class StoreDesk:
 
     def __init__(self, database: Database, client: redis.Redis, board: Board, settings: Settings) -> None:
         self._database, self._client, self._board, self._settings = database, client, board, settings
-        self._keeper = LeaseKeeper(database, lease_s=settings.lease_s, flush_s=settings.progress_interval_s)
+        self._keeper = LeaseKeeper(
+            database,
+            lease_s=settings.lease_s,
+            flush_s=settings.progress_interval_s,
+            end_process=_end_process if _is_pool_child() else None,
+        )
 
     def claim(self, job_id: str, token: str, worker: str) -> Claim | None:
         """Take the lease; wait for a database that is away."""
@@ -92,3 +100,12 @@ def _patiently(call: Callable[[], T], *, patience_s: float | None) -> T | None:
                 "worker.database_away", error=str(error).split("\n")[0], consequence="waiting for it"
             )
             time.sleep(OUTAGE_PAUSE_S)
+
+
+def _is_pool_child() -> bool:
+    return str(current_process().name).startswith("ForkPoolWorker")
+
+
+def _end_process() -> None:
+    # Celery's pool starts another child; the body sees SystemExit, and its attempt is settled as cancelled.
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -2,11 +2,12 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cronq.errors import Cancelled, LeaseLost
 from cronq.progress.reporter import Report
-from cronq.store.attempts import renew
+from cronq.store.attempts import Stop, renew
 from cronq.store.database import Database
 from cronq.telemetry.log import get_logger
 
@@ -30,8 +31,16 @@ class Held:
 class LeaseKeeper:
     """Renews until a job lets go; tells its body when the lease is lost or the job is to stop."""
 
-    def __init__(self, database: Database, *, lease_s: float, flush_s: float) -> None:
-        self._database, self._lease_s = database, lease_s
+    def __init__(
+        self,
+        database: Database,
+        *,
+        lease_s: float,
+        flush_s: float,
+        end_process: Callable[[], None] | None = None,
+    ) -> None:
+        """end_process: ends the body, where that harms no other one: in a child of a prefork pool."""
+        self._database, self._lease_s, self._end_process = database, lease_s, end_process
         self._flush_s = max(flush_s, 0.05)
         self._held: dict[str, Held] = {}
         self._lock = threading.Lock()
@@ -85,6 +94,13 @@ class LeaseKeeper:
         self._wanted.wait()
         return True
 
+    def _stop(self, lease: Held, wish: Stop) -> None:
+        if wish != Stop.NO:
+            lease.report.stop = Cancelled
+        if wish == Stop.END and self._end_process is not None:
+            log.warning("job.ended", job=lease.report.job_id, why="it was asked to stop, and did not")
+            self._end_process()
+
     def _renew(self, held: list[Held]) -> None:
         try:
             kept = renew(self._database, [lease.token for lease in held], lease_s=self._lease_s)
@@ -93,8 +109,7 @@ class LeaseKeeper:
             return
         for lease in held:
             if lease.token in kept:
-                if kept[lease.token]:
-                    lease.report.stop = Cancelled
+                self._stop(lease, kept[lease.token])
             elif lease.token in self._held:
                 # Not settled here in the meantime: somebody else decided.
                 lease.report.stop = LeaseLost

@@ -125,7 +125,7 @@ def machine_on(rows: Rows) -> type[RuleBasedStateMachine]:  # noqa: C901 - one m
             if how == "cancel":
                 request_cancel(rows.database, self.jobs[which])
             elif how == "cancel all":
-                request_cancel_of_schedules(rows.database, [schedule_id(self.schedule)])
+                request_cancel_of_schedules(rows.database, [schedule_id(self.schedule)], at_once=False)
             else:
                 mark_skipped(rows.database, [self.jobs[which]], Reason.OVERLAP)
 

@@ -271,7 +271,7 @@ def test_cancelling_a_schedules_jobs_leaves_the_planned_ones(rows: Rows) -> None
     rows.set(other, state="'PENDING'")
     rows.claim(running)
     row = rows.row(running)
-    request_cancel_of_schedules(rows.database, [row["schedule_id"]])
+    request_cancel_of_schedules(rows.database, [row["schedule_id"]], at_once=False)
     assert [rows.state(job_id) for job_id in (planned, pending, running, other)] == [
         State.SCHEDULED,
         State.CANCELLED,
