@@ -6,6 +6,7 @@ import secrets
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -81,7 +82,12 @@ class Cronq:
 
     def sight_clocks(self) -> Sighting:
         """Ask both stores what time it is."""
-        return Sighting(sql=_ask(lambda: self.database.clock().timestamp()), redis=_ask(self._redis_time))
+        seen_in_redis, redis_took = _ask(self._redis_time)
+        sql, sql_took = _ask(lambda: self.database.clock().timestamp())
+        if seen_in_redis is not None:
+            seen_in_redis += sql_took
+        took = redis_took if sql is None else sql_took
+        return Sighting(sql=sql, redis=seen_in_redis, within_s=took / 2 + RESOLUTION_S)
 
     def _redis_time(self) -> float:
         seconds, micros = self.redis.time()
@@ -253,12 +259,17 @@ def configure(app: Celery) -> Celery:
     return app
 
 
-def _ask(question: Any) -> float | None:  # noqa: ANN401
+RESOLUTION_S = 0.0005
+"""SQLite tells whole milliseconds: half of one is unknown."""
+
+
+def _ask(question: Callable[[], float]) -> tuple[float | None, float]:
+    """Return the answer as of now, and how many seconds it took."""
     started = time.monotonic()
     try:
-        answer: float = question()
+        answer = question()
     except Exception:  # noqa: BLE001 - a store that does not answer is no witness
-        return None
+        return None, 0.0
     took = time.monotonic() - started
     # An answer that took long says little about now.
-    return answer + took / 2 if took < 1.0 else None
+    return (answer + took / 2 if took < 1.0 else None), took

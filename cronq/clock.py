@@ -20,6 +20,8 @@ class Sighting:
 
     sql: float | None
     redis: float | None
+    within_s: float = 0.0
+    """By how much they may be off: half of the time that asking took, and more cannot be known."""
 
 
 class StoreClock:
@@ -56,6 +58,9 @@ class StoreClock:
             carried = None if self._offset is None else now + self._offset
             chosen, trouble = _choose(seen, carried)
             if chosen is not None:
+                if carried is not None and trouble is None:
+                    # Nothing is corrected that may be right: a slow answer does not shake the clock.
+                    chosen = min(max(carried, chosen - seen.within_s), chosen + seen.within_s)
                 self._offset = chosen - now
             return trouble
 

@@ -39,6 +39,10 @@ OVERDUE: Final = timedelta(seconds=5)
 LOOK_LIMIT: Final = 5000
 OUTAGE_PAUSE_S: Final = 0.5
 CATCH_UP_PER_S: Final = 20.0
+STILL_S: Final = 0.05
+"""Seconds before a due instant in which nothing else is begun: one batch of planning takes as long."""
+CHORES_PUT_OFF_S: Final = 0.5
+"""Seconds for which planning and the rest may be put off that way."""
 
 log = get_logger(__name__)
 
@@ -79,6 +83,7 @@ class BeatLoop:
     _next_overdue_look: float = 0.0
     _next_clock: float = 0.0
     _publish_again_at: float = 0.0
+    _chores_by: float = 0.0
 
     def notice(self, what: dict[str, Any]) -> None:
         """Take a change notice; from any thread."""
@@ -95,12 +100,13 @@ class BeatLoop:
         """Do what is due now; return the seconds until there is something to do."""
         self.leadership.moved()
         try:
-            self._read_clocks()
             term = self.leadership.current()
             if term is None:
+                self._read_clocks()
                 self._stand_by()
                 return STANDBY_S
             if term != self._term:
+                self._read_clocks()
                 self._begin(term)
             return self._lead(term)
         except NotLeader as error:
@@ -121,12 +127,28 @@ class BeatLoop:
     def _lead(self, term: Term) -> float:
         self._take_notices()
         self._publish_due()
+        if (until_due := self._seconds_to_due()) is not None and self._keeps_still(until_due):
+            return until_due
+        self._read_clocks()
         self._mark_published()
         self._plan(term)
         self._look_after(term)
         if self._render_ahead() or self._unmarked:
             return 0.0
         return self._seconds_to_wait()
+
+    def _seconds_to_due(self) -> float | None:
+        due = self.agenda.next_due()
+        return None if due is None else max(0.0, (due - self.clock.now()).total_seconds())
+
+    def _keeps_still(self, until_due: float) -> bool:
+        """Tell whether all else waits, because a job is due before it could be done; never for long."""
+        now = time.monotonic()
+        # Zero: it could not be sent.
+        if 0 < until_due <= STILL_S and now < self._chores_by:
+            return True
+        self._chores_by = now + CHORES_PUT_OFF_S
+        return False
 
     # -- taking over ---------------------------------------------------------------------------------------
 
