@@ -70,7 +70,8 @@ class Schedule:
     buffer: int = 100  #: how many fire times may wait under `Overlap.QUEUE`
     catch_up: CatchUp = CatchUp.LATEST
     catch_up_window: timedelta = timedelta(hours=1)
-    jitter: timedelta = timedelta(0)
+    jitter: timedelta = timedelta(0)  #: each fire time is delayed by another part of this
+    spread: timedelta = timedelta(0)  #: every fire time is delayed by the schedule's own part of this
     max_attempts: int | None = None  #: None: the task's own `max_retries` + 1
     tenant: str | None = None
 

@@ -77,6 +77,7 @@ class ScheduleIn(_In):
     catch_up: CatchUp = CatchUp.LATEST
     catch_up_window: Duration = "1h"
     jitter: Duration = 0.0
+    spread: Duration = 0.0
     max_attempts: int | None = Field(None, ge=1, le=1000)
     tenant: Name | None = None
 

@@ -165,7 +165,11 @@ def _when(wanted: ScheduleIn) -> When:
         include={"queue", "priority", "overlap", "buffer", "catch_up", "max_attempts", "tenant"},
         exclude_none=True,
     )
-    policy |= {"catch_up_window": wanted.catch_up_window, "jitter": wanted.jitter}
+    policy |= {
+        "catch_up_window": wanted.catch_up_window,
+        "jitter": wanted.jitter,
+        "spread": wanted.spread,
+    }
     policy |= {"args": wanted.args, "kwargs": wanted.kwargs}
     tz: dict[str, Any] = {} if wanted.tz is None else {"tz": wanted.tz}
     if wanted.cron is not None:

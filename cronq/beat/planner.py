@@ -9,7 +9,7 @@ from cronq.job import State, Trigger, scheduled_job_id
 from cronq.schedule import CatchUp, Overlap, Reason
 from cronq.store.agenda import DueJob
 from cronq.store.schedules import StoredSchedule
-from cronq.timing import CaughtUp, Decision, Delay, Timing, catch_up, jitter, timing_from
+from cronq.timing import CaughtUp, Decision, Delay, Timing, catch_up, group_offset, jitter, timing_from
 from cronq.timing.base import MICROSECOND, omissions
 
 LATE_AFTER: Final = timedelta(seconds=10)
@@ -39,12 +39,20 @@ def plan(
         fire = _catch_up(result, stored, timing, fire, now=now, limit=limit, spread=spread)
     while fire is not None and fire <= until and result.fires_left != 0:
         following = timing.next(fire)
-        late_by = jitter(stored.id, fire, stored.definition.jitter, following)
-        _add(result, _job(stored, fire, due_at=fire + late_by))
+        _add(result, _job(stored, fire, due_at=fire + _delay(stored, fire, following)))
         fire = following
     result.next_fire_at = None if result.fires_left == 0 else fire
     _note_omissions(result, stored, timing, limit)
     return result
+
+
+def _delay(stored: StoredSchedule, fire: datetime, following: datetime | None) -> timedelta:
+    """Return spread and jitter of one fire time, together below the gap to the next one."""
+    declared = stored.definition
+    spread = declared.spread if following is None else min(declared.spread, following - fire)
+    offset = group_offset(stored.id, spread)
+    left = None if following is None else following - offset
+    return offset + jitter(stored.id, fire, declared.jitter, left)
 
 
 class CatchUpSpread:

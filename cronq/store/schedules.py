@@ -60,7 +60,7 @@ def to_data(declared: Schedule) -> dict[str, Any]:
     """Return `declared` as JSON-able data; durations in seconds."""
     data = asdict(declared)
     data["args"] = list(declared.args)
-    for name in ("catch_up_window", "jitter"):
+    for name in ("catch_up_window", "jitter", "spread"):
         data[name] = data[name].total_seconds()
     return data
 
@@ -75,6 +75,7 @@ def from_data(data: dict[str, Any]) -> Schedule:
             "catch_up": CatchUp(data["catch_up"]),
             "catch_up_window": timedelta(seconds=data["catch_up_window"]),
             "jitter": timedelta(seconds=data["jitter"]),
+            "spread": timedelta(seconds=data["spread"]),
         }
     )
 

@@ -241,3 +241,18 @@ def test_catching_up_on_all_does_not_skip_them_for_each_other(overlap: Overlap, 
     live = [job.overlap for job in result.jobs if job.trigger is Trigger.SCHEDULE]
     assert late == [when_late] * 2
     assert live == [overlap]
+
+
+def test_a_spread_gives_each_schedule_its_own_place_and_keeps_its_period() -> None:
+    result = planned(stored(NOW + MINUTE, spread=timedelta(seconds=30)), horizon_s=300)
+    offsets = {job.due_at - job.fire_time for job in result.jobs if job.fire_time is not None}
+    assert len(result.jobs) > 1
+    (offset,) = offsets
+    assert timedelta(0) <= offset < timedelta(seconds=30)
+
+
+def test_a_spread_longer_than_the_period_never_reaches_the_next_fire_time() -> None:
+    result = planned(
+        stored(NOW + MINUTE, spread=timedelta(hours=1), jitter=timedelta(hours=1)), horizon_s=600
+    )
+    assert all(job.due_at - job.fire_time < MINUTE for job in result.jobs if job.fire_time is not None)
