@@ -27,7 +27,10 @@ class StoreUnavailable(CronqError):
 
     def __init__(self, what: str, url: str, cause: object) -> None:
         self.what, self.url = what, url
-        super().__init__(f"{what} at {url} does not answer ({first_line(cause)})")
+        super().__init__(
+            f"{what} at {url} does not answer ({first_line(cause)}); nothing was started or changed. "
+            "Start it, or correct the address"
+        )
 
 
 class NotLeader(CronqError):

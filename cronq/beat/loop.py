@@ -15,7 +15,8 @@ from cronq.beat.overlap import OverlapGate, Verdict
 from cronq.beat.planner import CatchUpSpread, Plan, plan
 from cronq.clock import Sighting, StoreClock
 from cronq.coordination.leadership import Leadership
-from cronq.delivery.publisher import Publisher, PublishFailed
+from cronq.delivery.failure import PublishFailed
+from cronq.delivery.publisher import Publisher
 from cronq.errors import NotLeader
 from cronq.failpoints import failpoint
 from cronq.schedule import Overlap

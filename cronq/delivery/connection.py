@@ -6,8 +6,11 @@ from typing import Any, Literal
 
 from celery import Celery, signals
 from kombu import Queue
+from kombu.exceptions import OperationalError
 
+from cronq.delivery.failure import PublishFailed
 from cronq.delivery.message import MessageBuilder, announce
+from cronq.settings import hide_password
 from cronq.store.agenda import DueJob
 from cronq.telemetry.log import get_logger
 
@@ -39,7 +42,7 @@ class BrokerConnection(ABC):
                     **self._app.conf.broker_transport_options,
                 },
             )
-            connection.ensure_connection(max_retries=1, timeout=CONNECT_TIMEOUT_S)
+            connection.ensure_connection(max_retries=0)  # whoever asked tries again, and goes on meanwhile
             self._connection, self._channel = connection, connection.channel()
             self._declared.clear()
             self.on_open()
@@ -93,13 +96,24 @@ class BrokerConnection(ABC):
     def outages(self) -> tuple[type[BaseException], ...]:
         """What a broker that is away raises."""
         connection = self._app.connection_for_write()
-        errors = (*connection.recoverable_connection_errors, *connection.recoverable_channel_errors, OSError)
+        errors = (
+            OperationalError,
+            *connection.recoverable_connection_errors,
+            *connection.recoverable_channel_errors,
+            OSError,
+        )
         # kombu's Redis transport counts KeyError among them; to us it is a job whose queue does not exist.
         return tuple(error for error in errors if error is not KeyError)
 
     def queue_of(self, task: str, queue: str | None) -> str:
         """Return the name of the queue that a job of `task` goes to."""
         return str(self._builder.route(task, queue)[0].name)
+
+    def failed(self, error: BaseException) -> PublishFailed:
+        """Return what to raise for `error`: it says which broker."""
+        return PublishFailed(
+            error, hide_password(str(self._app.conf.broker_write_url or self._app.conf.broker_url))
+        )
 
     def depth(self, queue: str) -> int:
         """Return how many messages wait in `queue`."""

@@ -8,13 +8,6 @@ from celery import Celery
 from cronq.store.agenda import DueJob
 
 
-class PublishFailed(Exception):
-    """The broker did not confirm the batch: all of it has to be sent again."""
-
-    def __init__(self, cause: BaseException) -> None:
-        super().__init__(str(cause) or type(cause).__name__)
-
-
 class Publisher(Protocol):
     """Puts messages on a broker. Used by one thread."""
 

@@ -10,7 +10,6 @@ from amqp.method_framing import frame_writer
 from amqp.serialization import dumps
 
 from cronq.delivery.connection import BrokerConnection
-from cronq.delivery.publisher import PublishFailed
 from cronq.store.agenda import DueJob
 
 CONFIRM_TIMEOUT_S = 10.0
@@ -97,7 +96,7 @@ class RabbitMQPublisher(BrokerConnection):
         except Exception as error:
             # Which of them arrived is unknown, so all go again; a worker refuses the second copy.
             self.close()
-            raise PublishFailed(error) from error
+            raise self.failed(error) from error
         return [due.id for due in confirmed]
 
     def _await_confirms(self, remaining: int) -> None:

@@ -5,7 +5,6 @@ from itertools import islice
 from typing import Any
 
 from cronq.delivery.connection import BrokerConnection
-from cronq.delivery.publisher import PublishFailed
 from cronq.store.agenda import DueJob
 
 TOP_PRIORITY = 9
@@ -69,7 +68,7 @@ class RedisPublisher(BrokerConnection):
             self.tell(list(batch))
         except Exception as error:
             self.close()
-            raise PublishFailed(error) from error
+            raise self.failed(error) from error
         return [due.id for due in batch]
 
     def _push(self, client: Any, batch: Sequence[DueJob]) -> None:  # noqa: ANN401

@@ -1,8 +1,8 @@
 """Which schedules are there? Their definitions, their versions, and who may change them."""
 
 import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from cronq.store.tables import job, schedule, schedule_version
 
 LONGEST_NAME: Final = 255
 TOP_PRIORITY: Final = 9
+DURATIONS: Final = ("catch_up_window", "jitter", "spread")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,24 +61,25 @@ def to_data(declared: Schedule) -> dict[str, Any]:
     """Return `declared` as JSON-able data; durations in seconds."""
     data = asdict(declared)
     data["args"] = list(declared.args)
-    for name in ("catch_up_window", "jitter", "spread"):
+    for name in DURATIONS:
         data[name] = data[name].total_seconds()
     return data
 
 
 def from_data(data: dict[str, Any]) -> Schedule:
-    """Return the schedule that `to_data` wrote."""
-    return Schedule(
-        **{
-            **data,
-            "args": tuple(data["args"]),
-            "overlap": Overlap(data["overlap"]),
-            "catch_up": CatchUp(data["catch_up"]),
-            "catch_up_window": timedelta(seconds=data["catch_up_window"]),
-            "jitter": timedelta(seconds=data["jitter"]),
-            "spread": timedelta(seconds=data["spread"]),
-        }
-    )
+    """Return the schedule that `to_data` wrote, also if an older or a newer version of cronq did."""
+    read: dict[str, Callable[[Any], Any]] = {
+        "args": tuple,
+        "overlap": Overlap,
+        "catch_up": CatchUp,
+        **dict.fromkeys(DURATIONS, lambda seconds: timedelta(seconds=seconds)),
+    }
+    known = {each.name for each in fields(Schedule)}
+    return Schedule(**{name: read.get(name, _same)(value) for name, value in data.items() if name in known})
+
+
+def _same(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    return value
 
 
 def stored(row: Row[Any]) -> StoredSchedule:

@@ -7,7 +7,8 @@ message may still be waiting.
 
 from collections import Counter
 
-from cronq.delivery.publisher import Publisher, PublishFailed
+from cronq.delivery.failure import PublishFailed
+from cronq.delivery.publisher import Publisher
 from cronq.settings import Settings
 from cronq.store.agenda import DueJob, count_on_broker, mark_published, unclaimed_jobs
 from cronq.store.database import Database

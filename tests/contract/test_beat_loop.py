@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from cronq.beat.loop import BeatLoop, Upkeep
 from cronq.clock import Sighting, StoreClock
-from cronq.delivery.publisher import PublishFailed
+from cronq.delivery.failure import PublishFailed
 from cronq.job import State
 from cronq.schedule import Overlap, schedule_id
 from cronq.settings import Settings
@@ -53,7 +53,7 @@ class FakeBroker:
 
     def publish(self, batch: Sequence[DueJob]) -> list[str]:
         if self.away:
-            raise PublishFailed(OSError("no broker"))
+            raise PublishFailed(OSError("no broker"), "amqp://gone")
         taken = [due.id for due in batch if due.id not in self.refused]
         self.sent += taken
         return taken

@@ -11,7 +11,8 @@ import pytest
 from celery import Celery, signals
 from kombu import Queue
 
-from cronq.delivery.publisher import Publisher, PublishFailed, open_publisher
+from cronq.delivery.failure import PublishFailed
+from cronq.delivery.publisher import Publisher, open_publisher
 from cronq.job import Trigger
 from cronq.store.agenda import DueJob
 from tests.support.processes import wait_for
