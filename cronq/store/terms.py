@@ -3,11 +3,15 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, text
+from sqlalchemy.exc import OperationalError
 
 from cronq.errors import NotLeader
 from cronq.store.database import Database
 from cronq.store.tables import leader
+
+STUCK_S = 1.0
+"""Seconds in a transaction that took the term's row, after which its process counts as frozen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,15 @@ class Term:
 
 def begin_term(database: Database, *, shard: int, holder: str, host: str, pid: int) -> Term:
     """Start a new term. From this commit on, no write of an earlier term can succeed."""
+    try:
+        return _begin_term(database, shard=shard, holder=holder, host=host, pid=pid)
+    except OperationalError:
+        if database.dialect != "postgresql" or not _end_stuck_transactions(database):
+            raise
+        return _begin_term(database, shard=shard, holder=holder, host=host, pid=pid)
+
+
+def _begin_term(database: Database, *, shard: int, holder: str, host: str, pid: int) -> Term:
     row = {"holder": holder, "host": host, "pid": pid, "since": database.now()}
     insert = database.insert(leader).values(shard=shard, term=1, **row)
     statement = insert.on_conflict_do_update(
@@ -31,6 +44,22 @@ def begin_term(database: Database, *, shard: int, holder: str, host: str, pid: i
     ).returning(*leader.c)
     with database.begin() as connection:
         return Term(**connection.execute(statement).one()._asdict())
+
+
+def _end_stuck_transactions(database: Database) -> int:
+    """End sessions of ours that have held the term's row for long; return how many there were.
+
+    A leader that froze while it planned still holds it. Its lock in Redis has run out, so its time is over,
+    and PostgreSQL's own time-out for idle transactions need not have come round yet.
+    """
+    statement = text("""
+        SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+        WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
+            AND xact_start < clock_timestamp() - make_interval(secs => :stuck_s)
+            AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'cronq_leader'::regclass)
+    """)
+    with database.autocommit() as connection:
+        return int(connection.execute(statement, {"stuck_s": STUCK_S}).scalar_one())
 
 
 def read_term(database: Database, shard: int) -> Term | None:
