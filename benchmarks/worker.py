@@ -189,7 +189,7 @@ def _send(stage: Stage, publisher: Publisher, jobs: list[DueJob], *, stored: boo
     for each in jobs:
         publisher.render(each)
     if stored:
-        mark_published(stage.database, [each.id for each in jobs])
+        mark_published(stage.database, jobs)
     began = time.time()
     publisher.publish(jobs)
     return began
