@@ -1,0 +1,59 @@
+"""Nothing that somebody sends makes it fall over."""
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from fastapi.testclient import TestClient
+
+from cronq.app import Cronq
+
+from .steps import PAGE, declare
+
+ODD = [
+    "\x00",
+    "a\x00b",
+    "x" * 5000,
+    "'; DROP TABLE cronq_job; --",
+    "%00",
+    "../../etc/passwd",
+    "\U0001f552",
+    "\\",
+    "-1",
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_nothing_odd_makes_it_fall_over(client: TestClient, parts: Cronq, odd: str) -> None:
+    declare(parts, "hourly")
+    quoted = quote(odd, safe="")
+    for path in ("/api/jobs/{}", "/api/jobs/{}/log", "/api/schedules/{}", "/api/fires?schedule={}"):
+        assert client.get(path.format(quoted)).status_code in (404, 422), path
+    for path in ("/api/jobs", "/api/schedules", "/api/dead", "/jobs", "/schedules", "/dead"):
+        for name in ("q", "cursor", "after", "task", "type", "tenant", "schedule", "limit", "since", "state"):
+            status = client.get(path, params={name: odd}, headers=PAGE).status_code
+            assert status in (200, 400, 404, 422), (path, name)
+    bodies: list[dict[str, Any]] = [
+        {"type": odd},
+        {"type": "t", "kwargs": {odd: odd}},
+        {"type": "t", "run_in": odd},
+        {"type": "t", "dedup_key": odd, "tenant": odd, "queue": odd},
+    ]
+    for body in bodies:
+        assert client.post("/api/jobs", json=body).status_code in (202, 422), body
+    address = f"/api/schedules/{quoted}"
+    assert client.put(address, json={"task": odd, "cron": odd, "tz": odd}).status_code in (404, 422)
+    assert client.put(address, json={"task": "t", "every": 60}).status_code in (201, 404, 422)
+    for path in ("/api/jobs", "/jobs", "/schedules", "/"):
+        assert client.get(path, headers=PAGE).status_code == 200
+    for path, form in (("/act/pause", {"name": odd, "note": odd}), ("/login", {"token": f"cronq_{odd}_x"})):
+        assert client.post(path, data=form | {"next": odd}).status_code in (303, 403, 404, 422)
+
+
+@pytest.mark.parametrize("wrong", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00", "2026-11-21T02:30"])
+def test_an_instant_out_of_reach_is_refused(client: TestClient, parts: Cronq, wrong: str) -> None:
+    declare(parts, "hourly")
+    assert client.get("/api/fires", params={"schedule": "hourly", "from": wrong}).status_code == 422
+    assert client.get("/api/jobs", params={"since": wrong}).status_code == 422
+    assert client.post("/api/jobs", json={"type": "t", "run_at": wrong}).status_code == 422
+    assert client.get("/schedules/hourly", params={"from": wrong}, headers=PAGE).status_code in (404, 422)

@@ -1,0 +1,117 @@
+"""Schedules: written, changed, paused, triggered, found."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from cronq.app import Cronq
+from cronq.declaration import cron
+from cronq.store.schedules import Change, write_changes
+from cronq.timing import Every
+
+from .steps import declare, plan, turn_back
+
+
+def test_a_schedule_is_written_read_changed_and_deleted(client: TestClient) -> None:
+    body = {"task": "demo.work", "cron": "30 2 * * *", "tz": "Europe/Berlin"}
+    made = client.put("/api/schedules/nightly", json=body)
+    assert made.status_code == 201
+    assert made.headers["etag"] == '"1"'
+    assert made.json()["meaning"].startswith("At 02:30 every day")
+    assert len(made.json()["next_fires"]) == 10
+    same = client.put("/api/schedules/nightly", json=body)
+    assert (same.status_code, same.headers["etag"]) == (200, '"1"')
+    changed = client.put(
+        "/api/schedules/nightly", json=body | {"cron": "0 3 * * *"}, headers={"If-Match": '"1"'}
+    )
+    assert changed.headers["etag"] == '"2"'
+    late = client.put("/api/schedules/nightly", json=body, headers={"If-Match": '"1"'})
+    assert late.status_code == 412
+    assert client.delete("/api/schedules/nightly").status_code == 204
+    assert client.get("/api/schedules").json()["items"] == []
+    assert [s["name"] for s in client.get("/api/schedules?only=retired").json()["items"]] == ["nightly"]
+    assert client.post("/api/schedules/nightly/trigger").status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        ({"task": "t"}, "exactly one"),
+        ({"task": "t", "cron": "61 * * * *"}, "61"),
+        ({"task": "t", "every": "5m", "tz": "UTC"}, "tz goes with"),
+        ({"task": "t", "cron": "* * * * *", "tz": "Mars/Base"}, "Mars/Base"),
+        ({"task": "t", "every": -5}, "period"),
+        ({"task": "t", "every": 5, "overlap": "maybe"}, "overlap"),
+    ],
+)
+def test_a_wrong_schedule_is_refused(client: TestClient, body: dict[str, Any], hint: str) -> None:
+    answer = client.put("/api/schedules/wrong", json=body)
+    assert answer.status_code == 422, answer.text
+    assert hint in answer.json()["detail"]
+
+
+def test_code_owns_its_schedules_but_anybody_may_pause_them(client: TestClient, parts: Cronq) -> None:
+
+    declared = cron("0 * * * *").schedule(name="of-code", task="demo.work")
+    first = datetime.now(UTC) + timedelta(minutes=5)
+    change = Change(declared, first_fire_at=first, restart=True, delay_s=None, fires_left=None)
+    with parts.database.begin() as connection:
+        write_changes(parts.database, connection, [change], source="code:demo", actor="deploy 1")
+    refused = client.put("/api/schedules/of-code", json={"task": "t", "every": 5})
+    assert refused.status_code == 409
+    assert "code:demo" in refused.json()["detail"]
+    assert client.delete("/api/schedules/of-code").status_code == 409
+    paused = client.post("/api/schedules/of-code/pause", json={"note": "moving house"})
+    assert paused.json()["pause_note"] == "moving house"
+    assert client.post("/api/schedules/of-code/pause").status_code == 409
+    assert client.post("/api/schedules/of-code/resume").json()["paused_at"] is None
+    assert client.post("/api/schedules/of-code/resume").status_code == 409
+
+
+def test_a_pause_takes_planned_jobs_back_and_resuming_records_what_passed(
+    client: TestClient, parts: Cronq
+) -> None:
+    schedule_id = declare(parts, "hourly")
+    hour = timedelta(hours=1)
+    now = parts.database.clock()
+    coming = Every(hour).next(now)
+    assert coming is not None
+    plan(parts, schedule_id, "hourly", coming)
+    client.post("/api/schedules/hourly/pause")
+    assert client.get("/api/jobs").json()["items"] == []
+    # Three hours pass.
+    since = coming - 3 * hour
+    turn_back(parts, schedule_id, paused_at=since - hour / 2, next_fire_at=since)
+    asked = {"schedule": "hourly", "from": (since - hour / 4).isoformat(), "to": now.isoformat()}
+    before = client.get("/api/fires", params=asked).json()["items"]
+    assert [(f["disposition"], f["reason"], f["job"]) for f in before] == [("skipped", "paused", None)] * 3
+    client.post("/api/schedules/hourly/resume")
+    after = client.get("/api/fires", params=asked).json()["items"]
+    assert [(f["disposition"], f["reason"]) for f in after] == [("skipped", "paused")] * 3
+    assert all(f["job"]["status"] == "SKIPPED" for f in after)
+    assert client.get("/api/schedules/hourly").json()["next_fire_at"] == coming.isoformat().replace(
+        "+00:00", "Z"
+    )
+
+
+def test_schedules_are_found_page_by_page(client: TestClient, parts: Cronq) -> None:
+    for name in ("a_1", "a_2", "ab2", "b"):
+        declare(parts, name)
+    first = client.get("/api/schedules?limit=3").json()
+    rest = client.get("/api/schedules", params={"limit": 3, "cursor": first["next_cursor"]}).json()
+    assert [s["name"] for s in first["items"] + rest["items"]] == ["a_1", "a_2", "ab2", "b"]
+    assert rest["next_cursor"] is None
+    assert [s["name"] for s in client.get("/api/schedules?q=A_2").json()["items"]] == ["a_2"]
+
+
+def test_run_now_makes_one_job_per_key(client: TestClient, parts: Cronq) -> None:
+    declare(parts, "hourly", args=("acme",), tenant="acme")
+    key = {"Idempotency-Key": "once"}
+    first = client.post("/api/schedules/hourly/trigger", headers=key)
+    assert first.status_code == 202
+    assert client.post("/api/schedules/hourly/trigger", headers=key).json() == first.json()
+    job = client.get(first.headers["location"]).json()
+    assert (job["trigger"], job["schedule"], job["args"]) == ("manual", "hourly", ["acme"])
+    assert job["fire_time"] is None

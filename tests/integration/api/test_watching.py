@@ -1,0 +1,67 @@
+"""Watching the system: health, metrics, leader, queues, overview."""
+
+from datetime import timedelta
+
+from fastapi.testclient import TestClient
+from sqlalchemy import select, update
+
+from cronq.api.metrics import LAG, Metrics
+from cronq.app import Cronq
+from cronq.job import State, scheduled_job_id
+from cronq.store.tables import attempt, job
+
+from .steps import PAGE, ask, declare, end, plan
+
+
+def test_readiness_names_what_is_down(client: TestClient, parts: Cronq) -> None:
+    well = client.get("/readyz")
+    assert well.status_code == 200
+    assert all(check["ok"] for check in well.json()["checks"].values())
+    parts.app.conf.broker_url = "redis://user:hunter2@127.0.0.1:1/0"
+    parts.app.amqp.app.pool.force_close_all()
+    down = client.get("/readyz")
+    assert down.status_code == 503
+    checks = down.json()["checks"]
+    assert (checks["database"]["ok"], checks["broker"]["ok"]) == (True, False)
+    assert "hunter2" not in down.text
+
+
+def test_metrics_count_each_end_once(client: TestClient, parts: Cronq) -> None:
+    schedule_id = declare(parts)
+    counted = Metrics(parts.database.clock() - timedelta(hours=1))
+    fire = parts.database.clock() - timedelta(seconds=2)
+    plan(parts, schedule_id, "hourly", fire)
+    end(parts, scheduled_job_id(schedule_id, fire))
+    failed = ask(client)["id"]
+    end(parts, failed, state=State.FAILED, error="no")
+    age(parts, LAG + timedelta(seconds=60))
+    for _ in range(2):
+        text = counted.scrape(parts).decode()
+        assert 'cronq_jobs_ended_total{outcome="COMPLETED",task="demo.work"} 1.0' in text
+        assert 'cronq_jobs_ended_total{outcome="FAILED",task="demo.work"} 1.0' in text
+        assert 'cronq_attempts_total{kind="error",outcome="FAILED"} 1.0' in text
+        assert "cronq_start_lateness_seconds_count 1.0" in text
+        assert "cronq_dead_letters 1.0" in text
+        assert "cronq_leader 0.0" in text
+    assert "cronq_dead_letters 1.0" in client.get("/metrics").text
+
+
+def age(parts: Cronq, by: timedelta) -> None:
+    """Move every job and attempt into the past."""
+
+    with parts.database.begin() as connection:
+        for table, names in ((job, ("updated_at", "finished_at")), (attempt, ("ended_at",))):
+            for row in connection.execute(select(table)).mappings().all():
+                moved = {name: row[name] - by for name in names if row[name] is not None}
+                key = table.c.id == row["id"] if table is job else table.c.token == row["token"]
+                connection.execute(update(table).where(key).values(moved))
+
+
+def test_leader_queues_and_overview_answer_without_a_beat(client: TestClient, parts: Cronq) -> None:
+    ask(client)
+    assert client.get("/api/leader").json()["holder"] is None
+    assert client.get("/api/queues").json() == {"items": []}
+    summary = client.get("/api/overview").json()
+    assert summary["unfinished"] == {"SCHEDULED": 1}
+    assert summary["schedules"] == {"total": 0, "paused": 0, "faulty": 0}
+    assert "Nobody leads" in client.get("/", headers=PAGE).text
