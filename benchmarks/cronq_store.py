@@ -41,8 +41,7 @@ def seed(database: Database, schedules: Iterable[Schedule], first: datetime | No
     while batch := list(islice(rest, BATCH)):
         now = datetime.now(UTC)
         changes = [
-            Change(each, first or timing_from(each.timing).next(now), restart=True, delay_s=None,
-                   fires_left=None)
+            Change(each, first or timing_from(each.timing).next(now), restart=True, delay_s=None)
             for each in batch
         ]  # fmt: skip
         with database.begin() as connection:

@@ -52,14 +52,16 @@ class Stopwatches:
 
 def install() -> None:
     """Put stopwatches around what a beat and a worker do."""
-    from cronq.beat import loop  # noqa: PLC0415 - only when asked for
+    from cronq.beat import agenda, loop, planning, publishing  # noqa: PLC0415 - only when asked for
     from cronq.delivery import rabbitmq, redis_list  # noqa: PLC0415
     from cronq.worker import desk  # noqa: PLC0415
 
     watches = Stopwatches()
-    for name in ("_plan_batch", "_pass_gate", "_mark_published", "_render_ahead", "_look_after"):
-        watches.around(loop.BeatLoop, name)
-    watches.around(loop.Agenda, "pop_due")
+    watches.around(planning.Planning, "_plan_batch")
+    for name in ("_pass_gate", "mark_published", "render_ahead"):
+        watches.around(publishing.Publishing, name)
+    watches.around(loop.BeatLoop, "_look_after")
+    watches.around(agenda.Agenda, "pop_due")
     for publisher in (rabbitmq.RabbitMQPublisher, redis_list.RedisPublisher):
         watches.around(publisher, "publish")
     for name in ("claim", "settle", "hold", "let_go", "report", "tell_leader"):

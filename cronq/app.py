@@ -16,6 +16,8 @@ from celery import Celery, signals
 
 from cronq.beat.catalog import collect, take_over
 from cronq.beat.loop import BeatLoop, Upkeep
+from cronq.beat.planning import Planning
+from cronq.beat.publishing import Publishing
 from cronq.beat.zone_data import follow_zone_data
 from cronq.clock import Sighting, StoreClock
 from cronq.coordination.leadership import Leadership
@@ -124,7 +126,8 @@ class Beat:
             settings=settings,
             database=cronq.database,
             leadership=self.leadership,
-            publisher=publisher,
+            planning=Planning(settings, cronq.database, self.clock, shard=0),
+            publishing=Publishing(cronq.database, publisher, self.clock),
             clock=self.clock,
             sight=cronq.sight_clocks,
             begin_term=self._take_over,

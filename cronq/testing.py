@@ -117,7 +117,6 @@ def _stored(schedule: Schedule, now: datetime) -> StoredSchedule:
         source="test",
         shard=0,
         next_fire_at=timing.next(now) or after_end(timing, now),
-        fires_left=None,
         paused_at=None,
         pause_note=None,
         retired_at=None,

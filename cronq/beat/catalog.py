@@ -137,7 +137,7 @@ def _change(schedule: Schedule, *, restart: bool, now: datetime) -> Change:
     follows = after_end(timing, now)
     delay_s = None if follows is None else (follows - now).total_seconds()
     first = timing.next(now) or follows
-    return Change(schedule, first_fire_at=first, restart=restart, delay_s=delay_s, fires_left=None)
+    return Change(schedule, first_fire_at=first, restart=restart, delay_s=delay_s)
 
 
 def _from_entry(app: Celery, name: str, entry: Any) -> Schedule:  # noqa: ANN401 - the user's own dict

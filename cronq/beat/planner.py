@@ -22,7 +22,6 @@ class Plan:
 
     jobs: list[DueJob] = field(default_factory=list)
     next_fire_at: datetime | None = None
-    fires_left: int | None = None
 
 
 def plan(
@@ -33,15 +32,15 @@ def plan(
     until: a little ahead of `now`. limit: how many missed fire times are decided one by one.
     """
     timing = timing_from(stored.definition.timing)
-    result = Plan(fires_left=stored.fires_left)
+    result = Plan()
     fire = stored.next_fire_at
     if fire is not None and fire < now - LATE_AFTER:
         fire = _catch_up(result, stored, timing, fire, now=now, limit=limit, spread=spread)
-    while fire is not None and fire <= until and result.fires_left != 0:
+    while fire is not None and fire <= until:
         following = timing.next(fire)
-        _add(result, _job(stored, fire, due_at=fire + _delay(stored, fire, following)))
+        result.jobs.append(_job(stored, fire, due_at=fire + _delay(stored, fire, following)))
         fire = following
-    result.next_fire_at = None if result.fires_left == 0 else fire
+    result.next_fire_at = fire
     _note_omissions(result, stored, timing, limit)
     return result
 
@@ -90,7 +89,7 @@ def _catch_up(
     declared = stored.definition
     if isinstance(timing, Delay):
         # One fire time at a time, and it has no successor until it has run: it is late, never missed.
-        _add(result, _job(stored, first, due_at=now, trigger=Trigger.CATCH_UP))
+        result.jobs.append(_job(stored, first, due_at=now, trigger=Trigger.CATCH_UP))
         return None
     caught = catch_up(
         timing,
@@ -102,13 +101,11 @@ def _catch_up(
         grace=LATE_AFTER,
     )
     for decision in _dispositions(caught):
-        if result.fires_left == 0:
-            break
         if decision.runs:
             late = decision.fire_time < now - LATE_AFTER
             trigger = Trigger.CATCH_UP if late else Trigger.SCHEDULE
             due_at = spread.next_due(now) if late else decision.fire_time
-            _add(result, _job(stored, decision.fire_time, due_at=due_at, trigger=trigger))
+            result.jobs.append(_job(stored, decision.fire_time, due_at=due_at, trigger=trigger))
         else:
             result.jobs.append(_skipped(stored, decision, Trigger.CATCH_UP))
     return timing.next(now)
@@ -118,12 +115,6 @@ def _dispositions(caught: CaughtUp) -> list[Decision]:
     # A fold stands for a whole stretch of old fire times; its row is kept at the stretch's last one.
     folds = [Decision(fold.last, runs=False, reason=fold.reason, into=fold.into) for fold in caught.folds]
     return [*folds, *caught.decisions]
-
-
-def _add(result: Plan, job: DueJob) -> None:
-    result.jobs.append(job)
-    if result.fires_left is not None:
-        result.fires_left -= 1
 
 
 def _skipped(stored: StoredSchedule, decision: Decision, trigger: Trigger) -> DueJob:

@@ -52,7 +52,7 @@ def follow_zone_data(database: Database, *, term: Term, now: datetime) -> int:
                     gone=", ".join(map(str, difference.gone)),
                     new=", ".join(map(str, difference.new)),
                 )
-                change = Change(stored.definition, timing.next(now), True, None, stored.fires_left)
+                change = Change(stored.definition, timing.next(now), True, None)
                 write_changes(
                     database, connection, [change], source=stored.source, actor=f"zone data {version}"
                 )

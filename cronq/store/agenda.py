@@ -97,19 +97,6 @@ def lock_due_schedules(
     return [stored(row) for row in connection.execute(query)]
 
 
-def next_planning_time(database: Database, shard: int) -> datetime | None:
-    """Return the earliest fire time that is not planned yet."""
-    query = select(func.min(schedule.c.next_fire_at)).where(
-        schedule.c.shard == shard,
-        schedule.c.next_fire_at.is_not(None),
-        schedule.c.paused_at.is_(None),
-        schedule.c.retired_at.is_(None),
-    )
-    with database.autocommit() as connection:
-        earliest: datetime | None = connection.execute(query).scalar_one()
-    return earliest
-
-
 def set_next_by_delay(database: Database, shard: int) -> int:
     """Give each fixed-delay schedule whose last job has ended its next fire time; return how many there were.
 
@@ -165,16 +152,14 @@ def _values(planned: DueJob, now: datetime) -> dict[str, Any]:
     }
 
 
-def advance(
-    connection: Connection, cursors: Sequence[tuple[str, datetime | None, int | None]], now: datetime
-) -> None:
-    """Move each schedule's cursor on: (id, next fire time, fires left)."""
+def advance(connection: Connection, cursors: Sequence[tuple[str, datetime | None]], now: datetime) -> None:
+    """Move each schedule's cursor on: (id, next fire time)."""
     if cursors:
         connection.execute(
             update(schedule)
             .where(schedule.c.id == bindparam("_id"))
-            .values(next_fire_at=bindparam("_next"), fires_left=bindparam("_left"), updated_at=now),
-            [{"_id": i, "_next": after, "_left": left} for i, after, left in cursors],
+            .values(next_fire_at=bindparam("_next"), updated_at=now),
+            [{"_id": i, "_next": after} for i, after in cursors],
         )
 
 

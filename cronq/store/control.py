@@ -169,7 +169,7 @@ def _change(wanted: Schedule, *, restart: bool, now: datetime) -> Change:
     if isinstance(timing, Delay):
         delay_s = timing.period.total_seconds()
         first = first or timing.after_end(now)
-    return Change(wanted, first_fire_at=first, restart=restart, delay_s=delay_s, fires_left=None)
+    return Change(wanted, first_fire_at=first, restart=restart, delay_s=delay_s)
 
 
 def _passed(found: StoredSchedule, now: datetime, limit: int) -> Iterator[datetime]:

@@ -76,7 +76,7 @@ def latest_fires(database: Database, stored: StoredSchedule, count: int) -> list
 def next_fires(stored: StoredSchedule, now: datetime, count: int) -> list[datetime]:
     """Return the next `count` fire times, paused or not."""
     timing = timing_from(stored.definition.timing)
-    if stored.retired_at is not None or stored.fires_left == 0:
+    if stored.retired_at is not None:
         return []
     if isinstance(timing, Delay):
         return [] if stored.next_fire_at is None else [stored.next_fire_at]

@@ -28,7 +28,6 @@ class StoredSchedule:
     source: str
     shard: int
     next_fire_at: datetime | None
-    fires_left: int | None
     paused_at: datetime | None
     pause_note: str | None
     retired_at: datetime | None
@@ -90,7 +89,6 @@ def stored(row: Row[Any]) -> StoredSchedule:
         source=row.source,
         shard=row.shard,
         next_fire_at=row.next_fire_at,
-        fires_left=row.fires_left,
         paused_at=row.paused_at,
         pause_note=row.pause_note,
         retired_at=row.retired_at,
@@ -129,7 +127,6 @@ class Change:
     first_fire_at: datetime | None  #: where planning starts
     restart: bool  #: False: its timing is as before, so planning goes on where it stands
     delay_s: float | None
-    fires_left: int | None
 
 
 def source_of(connection: Connection, source: str) -> dict[str, StoredSchedule]:
@@ -163,7 +160,7 @@ def write_changes(
     now = database.clock_in(connection)
     rows = [_row(change, source=source, shard=shard, now=now) for change in changes]
     insert = database.insert(schedule)
-    kept = {"id", "name", "version", "created_at", "shard", "next_fire_at", "fires_left"}
+    kept = {"id", "name", "version", "created_at", "shard", "next_fire_at"}
     statement = insert.on_conflict_do_update(
         index_elements=[schedule.c.id],
         set_={
@@ -248,11 +245,8 @@ def _restart(connection: Connection, changes: Sequence[Change]) -> None:
         connection.execute(
             update(schedule)
             .where(schedule.c.id == bindparam("_id"))
-            .values(next_fire_at=bindparam("_first"), fires_left=bindparam("_left")),
-            [
-                {"_id": change.definition.id, "_first": change.first_fire_at, "_left": change.fires_left}
-                for change in changes
-            ],
+            .values(next_fire_at=bindparam("_first")),
+            [{"_id": change.definition.id, "_first": change.first_fire_at} for change in changes],
         )
 
 
@@ -277,7 +271,6 @@ def _row(change: Change, *, source: str, shard: int, now: datetime) -> dict[str,
         "definition": to_data(declared),
         "next_fire_at": change.first_fire_at,
         "delay_s": change.delay_s,
-        "fires_left": change.fires_left,
         "created_at": now,
         "updated_at": now,
     }

@@ -84,7 +84,6 @@ schedule = Table(
         "next_fire_at", UtcDateTime, comment="the first fire time without a disposition; null: none to come"
     ),
     Column("delay_s", Float, comment="fixed delay: seconds from the end of a job to the next fire time"),
-    Column("fires_left", Integer, comment="null: unlimited"),
     Column("paused_at", UtcDateTime),
     Column("pause_note", Text),
     Column("retired_at", UtcDateTime, comment="no longer declared by its source; kept for its history"),

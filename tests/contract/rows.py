@@ -67,10 +67,10 @@ class Rows:
     def schedule(self, name: str, *, first_in: float = -1, **facts: Any) -> str:
         """Store one schedule, and return its id."""
         timing = facts.pop("timing", Every(timedelta(minutes=1)))
-        delay_s, left = facts.pop("delay_s", None), facts.pop("fires_left", None)
+        delay_s = facts.pop("delay_s", None)
         first = facts.pop("first", self.now() + timedelta(seconds=first_in))
         definition = Schedule(name=name, task="t", timing=timing.to_data(), **facts)
-        change = Change(definition, first_fire_at=first, restart=True, delay_s=delay_s, fires_left=left)
+        change = Change(definition, first_fire_at=first, restart=True, delay_s=delay_s)
         with self.database.begin() as connection:
             write_changes(self.database, connection, [change], source="code:x", actor="a test")
         return definition.id

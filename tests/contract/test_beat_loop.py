@@ -9,6 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from cronq.beat.loop import BeatLoop, Upkeep
+from cronq.beat.planning import Planning
+from cronq.beat.publishing import Publishing
 from cronq.clock import Sighting, StoreClock
 from cronq.delivery.failure import PublishFailed
 from cronq.job import State
@@ -71,23 +73,25 @@ class World:
 
     def step(self) -> float:
         # A broker that failed is left alone for a moment; the test does not wait for it.
-        self.loop._publish_again_at = 0.0
+        self.loop.publishing.again_at = 0.0
         return self.loop.step()
 
     def look_again(self) -> None:
         self.loop._next_look = self.loop._next_overdue_look = 0.0
-        self.loop._next_plan = self.loop.clock.now()
+        self.loop.planning.look_again()
 
 
 @pytest.fixture
 def world(rows: Rows) -> World:
     leadership, broker = FakeLeadership(rows.begin_term("me")), FakeBroker()
+    settings, clock = Settings(horizon_s=60), StoreClock()
     loop = BeatLoop(
-        settings=Settings(horizon_s=60),
+        settings=settings,
         database=rows.database,
         leadership=leadership,  # type: ignore[arg-type]
-        publisher=broker,  # type: ignore[arg-type]
-        clock=StoreClock(),
+        planning=Planning(settings, rows.database, clock, shard=0),
+        publishing=Publishing(rows.database, broker, clock),  # type: ignore[arg-type]
+        clock=clock,
         sight=lambda: Sighting(None, None),
         begin_term=lambda _term: None,
     )
@@ -107,7 +111,7 @@ def test_fire_times_are_planned_ahead_and_the_cursor_moves_on(world: World) -> N
     first = world.rows.now() + timedelta(seconds=20)
     world.rows.schedule("s", first=first, timing=Every(timedelta(seconds=15), anchor=first))
     world.step()
-    assert len(world.loop.agenda) == 3
+    assert len(world.loop.publishing.agenda) == 3
     assert get_schedule(world.rows.database, "s").next_fire_at == first + timedelta(seconds=45)
 
 
@@ -155,11 +159,11 @@ def test_a_beat_that_was_overtaken_plans_nothing_and_stands_by(world: World) -> 
 def test_a_new_term_starts_from_the_rows_and_forgets_the_old_agenda(world: World) -> None:
     ahead = world.rows.job(due_in=30)
     world.step()
-    assert ahead in world.loop.agenda
+    assert ahead in world.loop.publishing.agenda
     world.rows.set(ahead, state="'CANCELLED'")
     world.leadership.term = world.rows.begin_term("me")
     world.step()
-    assert ahead not in world.loop.agenda
+    assert ahead not in world.loop.publishing.agenda
 
 
 def test_one_schedule_that_cannot_be_planned_is_set_aside_and_the_others_go_on(world: World) -> None:
@@ -178,7 +182,7 @@ def test_one_schedule_that_cannot_be_planned_is_set_aside_and_the_others_go_on(w
     assert stored.fault is not None
     assert stored.next_fire_at is None
     assert get_schedule(world.rows.database, "good").fault is None
-    assert {job.schedule_name for job in world.loop.agenda._jobs.values()} == {"good"}
+    assert {job.schedule_name for job in world.loop.publishing.agenda._jobs.values()} == {"good"}
 
 
 def test_a_fire_time_beside_a_running_job_is_skipped_with_a_reason(world: World) -> None:
@@ -231,12 +235,12 @@ def test_a_retry_that_nobody_told_of_is_found(world: World) -> None:
 def test_an_edit_drops_what_waits_in_memory(world: World) -> None:
     ahead = world.rows.job(schedule="s", due_in=30)
     world.step()
-    assert ahead in world.loop.agenda
+    assert ahead in world.loop.publishing.agenda
     with world.rows.database.begin() as connection:
         connection.execute(text("DELETE FROM cronq_job"))
     world.loop.notice({"kind": "schedule", "schedule_id": schedule_id("s")})
     world.step()
-    assert ahead not in world.loop.agenda
+    assert ahead not in world.loop.publishing.agenda
 
 
 def test_a_service_that_fails_does_not_stop_publishing(world: World) -> None:

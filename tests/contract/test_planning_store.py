@@ -22,7 +22,6 @@ from cronq.store.agenda import (
     lock_due_schedules,
     mark_published,
     mark_skipped,
-    next_planning_time,
     read_waiting,
     set_next_by_delay,
     unclaimed_jobs,
@@ -153,14 +152,13 @@ def test_due_schedules_come_earliest_first_without_those_that_rest(rows: Rows) -
         assert lock_due_schedules(connection, shard=1, until=rows.now(), limit=10) == []
 
 
-def test_the_cursor_moves_on_and_says_when_to_plan_next(rows: Rows) -> None:
+def test_the_cursor_moves_on(rows: Rows) -> None:
     ids = [rows.schedule(name, first_in=1) for name in ("a", "b")]
     first, second = rows.now() + 5 * MINUTE, rows.now() + 3 * MINUTE
     with rows.database.begin() as connection:
-        advance(connection, [(ids[0], first, 4), (ids[1], second, None)], rows.now())
-    assert next_planning_time(rows.database, 0) == second
+        advance(connection, [(ids[0], first), (ids[1], second)], rows.now())
     a, b = get_schedule(rows.database, "a"), get_schedule(rows.database, "b")
-    assert (a.next_fire_at, a.fires_left, b.next_fire_at, b.fires_left) == (first, 4, second, None)
+    assert (a.next_fire_at, b.next_fire_at) == (first, second)
 
 
 def test_waiting_jobs_are_due_in_time_and_unpublished(rows: Rows) -> None:
@@ -371,7 +369,7 @@ def test_an_edit_of_the_arguments_goes_on_where_planning_stood(rows: Rows) -> No
     planned = rows.now() + 2 * MINUTE
     rows.job(schedule="s", fire_time=planned, due_in=120)
     with rows.database.begin() as connection:
-        advance(connection, [(schedule_id("s"), planned + MINUTE, None)], rows.now())
+        advance(connection, [(schedule_id("s"), planned + MINUTE)], rows.now())
     deploy(rows, declared("s", args=(2,)), stamp="2")
     stored = get_schedule(rows.database, "s")
     assert stored.next_fire_at == planned, "the fire time that was taken back is planned anew"
@@ -381,7 +379,7 @@ def test_an_edit_of_the_arguments_goes_on_where_planning_stood(rows: Rows) -> No
 def test_an_edit_of_the_timing_starts_after_the_edit_and_never_in_the_past(rows: Rows) -> None:
     deploy(rows, declared("s", Every(timedelta(hours=1))))
     with rows.database.begin() as connection:
-        advance(connection, [(schedule_id("s"), rows.now() - timedelta(hours=5), None)], rows.now())
+        advance(connection, [(schedule_id("s"), rows.now() - timedelta(hours=5))], rows.now())
     deploy(rows, declared("s", Cron("* * * * *")), stamp="2")
     stored = get_schedule(rows.database, "s")
     assert stored.next_fire_at is not None
@@ -393,7 +391,7 @@ def test_an_edit_of_the_arguments_does_not_forget_what_was_missed(rows: Rows) ->
     deploy(rows, declared("s"))
     missed = rows.now() - timedelta(minutes=30)
     with rows.database.begin() as connection:
-        advance(connection, [(schedule_id("s"), missed, None)], rows.now())
+        advance(connection, [(schedule_id("s"), missed)], rows.now())
     deploy(rows, declared("s", args=(2,)), stamp="2")
     assert get_schedule(rows.database, "s").next_fire_at == missed
 

@@ -23,8 +23,6 @@ def ago(seconds: float) -> datetime:
 def stored(
     next_fire_at: datetime | None,
     timing: Any = None,
-    *,
-    fires_left: int | None = None,
     **policy: Any,
 ) -> StoredSchedule:
     timing = timing or Every(MINUTE)
@@ -35,7 +33,6 @@ def stored(
         source="code:x",
         shard=0,
         next_fire_at=next_fire_at,
-        fires_left=fires_left,
         paused_at=None,
         pause_note=None,
         retired_at=None,
@@ -94,16 +91,6 @@ def test_jitter_delays_each_fire_differently_and_never_reaches_the_next() -> Non
     assert len(delays) == 60
     assert all(timedelta(0) <= delay < MINUTE for delay in delays)
     assert len(set(delays)) > 50
-
-
-@pytest.mark.parametrize(
-    ("left", "planned_ahead", "left_after"), [(2, [1, 2], 0), (5, [1, 2, 3], 2), (3, [1, 2, 3], 0)]
-)
-def test_a_limit_ends_the_schedule(left: int, planned_ahead: list[int], left_after: int) -> None:
-    result = planned(stored(NOW + MINUTE, fires_left=left), horizon_s=180)
-    assert [minute for minute, _ in dispositions(result)] == planned_ahead
-    assert result.fires_left == left_after
-    assert (result.next_fire_at is None) == (left_after == 0)
 
 
 def test_a_one_shot_is_planned_once_and_has_no_next() -> None:
@@ -197,15 +184,6 @@ def test_two_schedules_share_one_spread() -> None:
     assert [(moment - NOW).total_seconds() for moment in due] == pytest.approx([0, 0.1, 0.2])
     later = NOW + timedelta(hours=1)
     assert spread.next_due(later) == later
-
-
-def test_a_limit_counts_caught_up_fires_and_no_skipped_ones() -> None:
-    latest = planned(stored(ago(300), Every(MINUTE), catch_up=CatchUp.LATEST, fires_left=9), horizon_s=0)
-    ran = sum(job.state is State.SCHEDULED for job in latest.jobs)
-    assert latest.fires_left == 9 - ran
-    everything = planned(stored(ago(300), catch_up=CatchUp.ALL, fires_left=2), horizon_s=600)
-    assert sum(job.state is State.SCHEDULED for job in everything.jobs) == 2
-    assert (everything.fires_left, everything.next_fire_at) == (0, None)
 
 
 @pytest.mark.parametrize("late", [0, 5, 7200])

@@ -56,7 +56,7 @@ def test_code_owns_its_schedules_but_anybody_may_pause_them(client: TestClient, 
 
     declared = cron("0 * * * *").schedule(name="of-code", task="demo.work")
     first = datetime.now(UTC) + timedelta(minutes=5)
-    change = Change(declared, first_fire_at=first, restart=True, delay_s=None, fires_left=None)
+    change = Change(declared, first_fire_at=first, restart=True, delay_s=None)
     with parts.database.begin() as connection:
         write_changes(parts.database, connection, [change], source="code:demo", actor="deploy 1")
     refused = client.put("/api/schedules/of-code", json={"task": "t", "every": 5})

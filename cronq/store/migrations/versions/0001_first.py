@@ -191,7 +191,6 @@ def upgrade() -> None:
             nullable=True,
             comment="fixed delay: seconds from the end of a job to the next fire time",
         ),
-        sa.Column("fires_left", sa.Integer(), nullable=True, comment="null: unlimited"),
         sa.Column("paused_at", UtcDateTime(), nullable=True),
         sa.Column("pause_note", sa.Text(), nullable=True),
         sa.Column(

@@ -1,0 +1,83 @@
+"""Planning ahead: one batch of schedules at a time, each batch one transaction that the term fences."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from cronq.beat.planner import CatchUpSpread, Plan, plan
+from cronq.clock import StoreClock
+from cronq.failpoints import failpoint
+from cronq.job import State
+from cronq.settings import Settings
+from cronq.store import agenda as store
+from cronq.store.agenda import DueJob
+from cronq.store.database import Database
+from cronq.store.schedules import StoredSchedule, mark_fault
+from cronq.store.terms import Term, hold_term
+from cronq.telemetry.log import get_logger
+
+PLAN_BATCH: Final = 500
+SHORT_HORIZON: Final = timedelta(seconds=5)
+CATCH_UP_PER_S: Final = 20.0
+
+log = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Planning:
+    """What this leader plans, and when it looks for schedules again."""
+
+    settings: Settings
+    database: Database
+    clock: StoreClock
+    shard: int
+    next_at: datetime | None = None  #: when fire times may have come within the horizon; None: not leading
+    _spread: CatchUpSpread = field(default_factory=lambda: CatchUpSpread(CATCH_UP_PER_S))
+
+    def look_again(self) -> None:
+        """Look at the schedules at the next step: something about them changed."""
+        self.next_at = self.clock.now()
+
+    def horizon(self) -> datetime:
+        """Return the instant up to which fire times are planned."""
+        return self.clock.now() + timedelta(seconds=self.settings.horizon_s)
+
+    def step(self, term: Term, *, enough: bool) -> list[DueJob]:
+        """Plan one batch, if there is something to plan; return its jobs that are to run.
+
+        enough: so much waits in memory that only what is due soon is planned. Raises `NotLeader`.
+        """
+        now = self.clock.now()
+        if self.next_at is None or now < self.next_at:
+            return []
+        until = now + SHORT_HORIZON if enough else self.horizon()
+        failpoint("before_plan")
+        planned, more = self._plan_batch(term, now, until)
+        failpoint("after_plan")
+        self.next_at = now if more else now + min(until - now, SHORT_HORIZON) / 4
+        return [job for job in planned if job.state is State.SCHEDULED]
+
+    def _plan_batch(self, term: Term, now: datetime, until: datetime) -> tuple[list[DueJob], bool]:
+        with self.database.begin() as connection:
+            hold_term(connection, term)
+            due = store.lock_due_schedules(connection, shard=self.shard, until=until, limit=PLAN_BATCH)
+            plans: list[tuple[StoredSchedule, Plan]] = []
+            for stored in due:
+                try:
+                    plans.append((stored, self._plan_one(stored, now, until)))
+                except Exception as error:  # noqa: BLE001 - one bad schedule must not stop the others
+                    log.error(  # noqa: TRY400 - the sentence says it; it is the user's schedule, not our fault
+                        "schedule.fault",
+                        schedule=stored.name,
+                        error=str(error),
+                        consequence="it is set aside",
+                    )
+                    mark_fault(self.database, connection, stored.id, str(error))
+            planned = [job for _stored, result in plans for job in result.jobs]
+            store.insert_jobs(self.database, connection, planned, now)
+            store.advance(connection, [(s.id, result.next_fire_at) for s, result in plans], now)
+            failpoint("mid_plan")
+        return planned, len(due) == PLAN_BATCH
+
+    def _plan_one(self, stored: StoredSchedule, now: datetime, until: datetime) -> Plan:
+        return plan(stored, now=now, until=until, limit=self.settings.catch_up_limit, spread=self._spread)

@@ -1,0 +1,162 @@
+"""Publishing at the due instant: what waits, what the overlap policy says, what the broker took."""
+
+import gc
+import time
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from cronq.beat.agenda import Agenda
+from cronq.beat.overlap import OverlapGate, Verdict
+from cronq.clock import StoreClock
+from cronq.delivery.failure import PublishFailed
+from cronq.delivery.publisher import Publisher
+from cronq.failpoints import failpoint
+from cronq.schedule import Overlap
+from cronq.store import agenda as store
+from cronq.store.agenda import DueJob
+from cronq.store.database import Database
+from cronq.store.jobs import request_cancel_of_schedules
+from cronq.telemetry.log import get_logger
+
+MARK_BATCH: Final = 2000
+RENDER_BATCH: Final = 200
+PAUSE_S: Final = 0.5
+"""Seconds after which a broker that failed is tried again."""
+
+log = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Publishing:
+    """The jobs of one leader, from the agenda to the mark in SQL that the broker has them."""
+
+    database: Database
+    publisher: Publisher
+    clock: StoreClock
+    agenda: Agenda = field(default_factory=Agenda)
+    gate: OverlapGate = field(default_factory=OverlapGate)
+    again_at: float = 0.0  #: the monotonic time before which a broker that failed is left alone
+    _unmarked: dict[str, DueJob] = field(default_factory=dict)  # published, and SQL does not say so yet
+    _on_the_way: set[str] = field(default_factory=set)  # the schedules of those
+
+    def begin(self) -> None:
+        """Start a term with what SQL says is going on."""
+        self.forget()
+        self.gate.reset(store.busy_schedules(self.database))
+
+    def forget(self) -> None:
+        """Forget everything: another beat leads, or this one starts anew. SQL has it all."""
+        self._unmarked.clear()
+        self._on_the_way.clear()
+        self.agenda.clear()
+        self.gate.reset(())
+
+    def drop_schedule(self, schedule_id: str) -> None:
+        """Forget what waits of one schedule: it was edited, and SQL says what is due now."""
+        self.agenda.drop_schedule(schedule_id)
+        self.gate.drop_schedule(schedule_id)
+
+    def add_unknown(self, found: list[DueJob]) -> None:
+        """Take up those of `found` that do not wait here already."""
+        held = self.gate.holds()
+        self.agenda.add(job for job in found if job.id not in self.agenda and job.id not in held)
+
+    def seconds_to_due(self) -> float | None:
+        """Return the seconds until the earliest job is due, 0 if it was due before; None: none waits."""
+        due = self.agenda.next_due()
+        return None if due is None else max(0.0, (due - self.clock.now()).total_seconds())
+
+    def publish_due(self) -> None:
+        """Send everything that is due, in batches; stop at the first that the broker does not take."""
+        if time.monotonic() < self.again_at:
+            return
+        # A full collection over a hundred thousand waiting jobs takes longer than sending them.
+        gc.disable()
+        try:
+            while batch := self.agenda.pop_due(self.clock.now(), self.publisher.batch):
+                if not self._send(self._pass_gate(batch)):
+                    return
+        finally:
+            gc.enable()
+
+    def mark_published(self) -> bool:
+        """Write down in SQL a batch of what the broker took; tell whether there is more."""
+        if self._unmarked:
+            failpoint("before_mark")
+            marked = list(islice(self._unmarked.values(), MARK_BATCH))
+            store.mark_published(self.database, marked)
+            for job in marked:
+                self._on_the_way.discard(job.schedule_id or "")
+                del self._unmarked[job.id]
+        return bool(self._unmarked)
+
+    def release_held(self, schedules: list[str]) -> None:
+        """Put back on the agenda the next job of each of `schedules` whose previous one has ended."""
+        if schedules:
+            self._refresh_gate(schedules)
+            self.agenda.add(self.gate.release())
+
+    def render_ahead(self) -> bool:
+        """Write messages of jobs that are due soon; tell whether there are more to write."""
+        batch = self.agenda.pop_unrendered(RENDER_BATCH)
+        try:
+            self.publisher.render_rest(batch)
+        except Exception as error:  # noqa: BLE001 - publishing meets the same fault, and deals with it
+            self.publisher.close()
+            log.warning_once(
+                "render.failed", error=str(error), consequence="it is done when the jobs are due"
+            )
+            return False
+        return len(batch) == RENDER_BATCH
+
+    def _pass_gate(self, batch: list[DueJob]) -> list[DueJob]:
+        doubtful, buffers = self.gate.doubtful(batch), {}
+        if doubtful:
+            self._refresh_gate(doubtful)
+            buffers = store.buffers_of(self.database, [i for i in doubtful if i in self.gate])
+        verdict = self.gate.decide(batch, buffers)
+        self._carry_out(verdict)
+        return verdict.go
+
+    def _refresh_gate(self, schedules: list[str]) -> None:
+        """Ask SQL which of `schedules` are busy; it does not know yet of what went out a moment ago."""
+        on_the_way = self._on_the_way.intersection(schedules)
+        self.gate.refresh(schedules, store.busy_schedules(self.database, schedules) | on_the_way)
+
+    def _carry_out(self, verdict: Verdict) -> None:
+        for reason, ids in verdict.skipped.items():
+            store.mark_skipped(self.database, ids, reason)
+            log.info("fire.skipped", reason=reason, count=len(ids), jobs=",".join(ids[:3]))
+        for schedule_id, overlap in verdict.stop_previous.items():
+            at_once = overlap is Overlap.TERMINATE_PREVIOUS
+            request_cancel_of_schedules(self.database, [schedule_id], at_once=at_once)
+
+    def _send(self, batch: list[DueJob]) -> bool:
+        if not batch:
+            return True
+        failpoint("before_publish")
+        try:
+            confirmed = self.publisher.publish(batch)
+        except PublishFailed as error:
+            self.agenda.add(batch)
+            self.again_at = time.monotonic() + PAUSE_S
+            log.warning_once(
+                "publish.failed",
+                error=str(error),
+                jobs=len(batch),
+                consequence="they are sent again until confirmed",
+            )
+            return False
+        failpoint("after_publish_before_mark")
+        refused = {job.id for job in batch} - set(confirmed)
+        sent = [job for job in batch if job.id not in refused]
+        self._unmarked.update((job.id, job) for job in sent)
+        self._on_the_way.update(job.schedule_id for job in sent if job.schedule_id is not None)
+        for job in batch:
+            if job.id in refused:
+                log.error(
+                    "publish.unroutable", job=job.id, task=job.task, queue=job.queue,
+                    consequence="it is tried again; is a worker of this queue running?",
+                )  # fmt: skip
+        return True
