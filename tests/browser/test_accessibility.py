@@ -1,0 +1,46 @@
+"""axe-core finds nothing serious on any page, light or dark, wide or narrow."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from .site import Site
+
+AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
+PAGES = [
+    "/",
+    "/schedules",
+    "/schedules/heartbeat",
+    "/jobs",
+    "/jobs/{job}",
+    "/dead",
+    "/docs",
+    "/login",
+    "/jobs/x",
+]
+
+
+@pytest.fixture(scope="module")
+def failed_job(site: Site) -> str:
+    (site.gates / "mended").unlink(missing_ok=True)
+    job_id = site.ask("demo.fragile", max_attempts=1)
+    site.wait_for_state(job_id, "FAILED")
+    return job_id
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(page: Page, site: Site, failed_job: str, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    found = []
+    for path in PAGES:
+        page.goto(path.format(job=failed_job))
+        page.evaluate(AXE)
+        result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        found += [
+            f"{path}: {each['id']} ({each['impact']}): {node['html']} {node['failureSummary']}"
+            for each in result["violations"]
+            if each["impact"] in ("serious", "critical")
+            for node in each["nodes"]
+        ]
+    assert found == []
