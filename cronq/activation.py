@@ -17,12 +17,13 @@ def activate() -> None:
     signals.after_setup_logger.connect(_format_lines, weak=False, dispatch_uid="cronq.format_lines")
 
 
-def _prepare_worker(instance: Any, **_kwargs: Any) -> None:  # noqa: ANN401
+def _prepare_worker(instance: Any, options: Any, **_kwargs: Any) -> None:  # noqa: ANN401
     from cronq.app import prepare_worker  # noqa: PLC0415 - only a worker needs all of it
     from cronq.errors import CronqError  # noqa: PLC0415
 
     try:
-        prepare_worker(instance.app)
+        events = instance.app.either("worker_send_task_events", options.get("task_events"))
+        prepare_worker(instance.app, str(instance.hostname), events=bool(events))
     except CronqError as error:
         sys.stderr.write(f"cronq: {error}\n")
         raise SystemExit(1) from None

@@ -25,6 +25,7 @@ from cronq.coordination.lock import LeaderLock
 from cronq.coordination.notices import NoticeListener
 from cronq.coordination.redis_client import open_redis
 from cronq.coordination.roll_call import RollCall
+from cronq.delivery.progress_event import ProgressEvents
 from cronq.delivery.publisher import open_publisher
 from cronq.delivery.quarantine import KEPT, guard_redis_transport
 from cronq.progress.board import Board
@@ -75,7 +76,9 @@ class Cronq:
     @cached_property
     def desk(self) -> StoreDesk:
         """Where this process's attempts get their leases."""
-        return StoreDesk(self.database, self.redis, self.board, self.settings)
+        hostname = _senders_of_events.get(id(self.app))
+        events = None if hostname is None else ProgressEvents(self.app, hostname)
+        return StoreDesk(self.database, self.redis, self.board, self.settings, events)
 
     def build_beat(self) -> "Beat":
         """Build one beat; it does nothing until `start`."""
@@ -182,6 +185,8 @@ class Beat:
 
 _parts: dict[tuple[int, int], Cronq] = {}
 _parts_lock = threading.Lock()
+_senders_of_events: dict[int, str] = {}
+"""Apps whose worker sends task events, and its name; its children inherit this."""
 
 
 def cronq_of(app: Celery) -> Cronq:
@@ -193,12 +198,14 @@ def cronq_of(app: Celery) -> Cronq:
         return _parts[key]
 
 
-def prepare_worker(app: Celery) -> None:
+def prepare_worker(app: Celery, hostname: str, *, events: bool) -> None:
     """Put cronq around the tasks of a worker that starts; raise `CronqError` if it could not do its work.
 
     An app that neither `configure` nor the environment ties to cronq may never get one of its messages: such
     a worker starts in any case, and opens the stores with the first one.
     """
+    if events:
+        _senders_of_events[id(app)] = hostname
     tied = bool(app.conf.get("cronq_configured")) or "CRONQ_DATABASE_URL" in os.environ
     if tied:
         parts = cronq_of(app)

@@ -6,6 +6,7 @@ report of a job is always kept. No fault of Redis ever reaches the body.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -15,6 +16,8 @@ from cronq.errors import Cancelled, LeaseLost
 T = TypeVar("T")
 MAX_LINE = 500
 MAX_PENDING_LINES = 200
+STEP_INTERVAL_S = 0.05
+"""Seconds between two reports that are sent early because the step is new."""
 
 
 class Report:
@@ -27,15 +30,16 @@ class Report:
         self.done: float = 0
         self.total: float | None = None
         self.step: str | None = None
-        self.lines: list[str] = []
+        self.lines: deque[str] = deque(maxlen=MAX_PENDING_LINES)
         self.stop: type[Cancelled | LeaseLost] | None = None  #: set by the lease keeper
         self.dirty = False
         self.completed = False
+        self.closed = False
         self._interval_s, self._send = interval_s, send
-        self._send_after = 0.0
+        self._send_after = self._send_step_after = 0.0
 
     def update(self, done: float, total: float | None, step: str | None) -> None:
-        """Take a report in; send it if the last one is long enough ago, or if the step is new."""
+        """Take a report in; send it if the last one is long enough ago, which is sooner for a new step."""
         if self.stop is not None:
             raise self.stop(f"job {self.job_id} was told to stop")
         new_step = step is not None and step != self.step
@@ -46,8 +50,8 @@ class Report:
             self.step = step
         self.dirty = True
         now = time.monotonic()
-        if new_step or now >= self._send_after:
-            self._send_after = now + self._interval_s
+        if now >= self._send_after or (new_step and now >= self._send_step_after):
+            self._send_after, self._send_step_after = now + self._interval_s, now + STEP_INTERVAL_S
             self.flush()
 
     def flush(self) -> None:
@@ -58,15 +62,15 @@ class Report:
 
     def close(self, *, completed: bool) -> None:
         """Send the last word of a body that reported anything, so that Redis ends with what SQL keeps."""
-        self.completed = completed
+        self.completed, self.closed = completed, True
         if self.dirty or (completed and self._send_after > 0.0):
             self.dirty = True
         self.flush()
 
     def take_lines(self) -> list[str]:
         """Return the log lines that have not been sent, and forget them."""
-        lines, self.lines = self.lines, []
-        return lines
+        lines, self.lines = self.lines, deque(maxlen=MAX_PENDING_LINES)
+        return list(lines)
 
     def state(self) -> dict[str, Any]:
         """Return the progress as it is shown: `progress` is 0 to 100."""
@@ -110,5 +114,5 @@ def track(items: Iterable[T], total: int | None = None, step: str | None = None)
 def log(line: str) -> None:
     """Attach a line to the job; the last 200 are kept, each of at most 500 characters."""
     report = reporting.get()
-    if report is not None and len(report.lines) < MAX_PENDING_LINES:
+    if report is not None:
         report.lines.append(line[:MAX_LINE])

@@ -47,6 +47,7 @@ class Work:
     backoff: Backoff
     time_out: tuple[type[BaseException], ...] = ()
     time_limit_s: float | None = None  #: after which Celery ends the worker's child
+    events: bool = True  #: whether Celery's events may show it
 
 
 class Desk(Protocol):
@@ -64,7 +65,7 @@ class Desk(Protocol):
     def settle(self, settlement: Settlement) -> bool:
         """Write the outcome; False: the lease was lost, nothing was written."""
 
-    def report(self, job_id: str, attempt: int) -> Report:
+    def report(self, job_id: str, attempt: int, *, events: bool) -> Report:
         """Open the job's progress."""
 
 
@@ -87,7 +88,7 @@ def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Calla
         return Ended(None)
     failpoint("after_claim")
     on_claim(claim)
-    report = desk.report(work.job_id, claim.attempt)
+    report = desk.report(work.job_id, claim.attempt, events=work.events)
     context = _context(work, claim)
     desk.hold(token, report)
     started = time.monotonic()

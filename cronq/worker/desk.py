@@ -10,6 +10,7 @@ import redis
 from billiard import current_process
 
 from cronq.coordination.notices import send_notice
+from cronq.delivery.progress_event import ProgressEvents
 from cronq.job import ENDS, State
 from cronq.progress.board import Board
 from cronq.progress.reporter import Report
@@ -30,8 +31,17 @@ log = get_logger(__name__)
 class StoreDesk:
     """The desk of one worker process: SQL decides, Redis shows."""
 
-    def __init__(self, database: Database, client: redis.Redis, board: Board, settings: Settings) -> None:
+    def __init__(
+        self,
+        database: Database,
+        client: redis.Redis,
+        board: Board,
+        settings: Settings,
+        events: ProgressEvents | None = None,
+    ) -> None:
+        """events: where progress is shown besides the board, if this worker sends Celery's task events."""
         self._database, self._client, self._board, self._settings = database, client, board, settings
+        self._events = events
         self._keeper = LeaseKeeper(
             database,
             lease_s=settings.lease_s,
@@ -72,15 +82,26 @@ class StoreDesk:
         elif ends_awaited and schedule_id is not None and settlement.state in ENDS:
             send_notice(self._client, prefix, "ended", schedule_id=schedule_id)
 
-    def report(self, job_id: str, attempt: int) -> Report:
+    def report(self, job_id: str, attempt: int, *, events: bool) -> Report:
         """Open the job's progress."""
-        return Report(job_id, attempt, interval_s=self._settings.progress_interval_s, send=self._send)
+        send = self._show if self._events is None or not events else self._show_everywhere
+        return Report(job_id, attempt, interval_s=self._settings.progress_interval_s, send=send)
 
-    def _send(self, report: Report) -> None:
+    def _show(self, report: Report) -> None:
         try:
             self._board.write(report.job_id, report.state(), report.take_lines())
         except Exception as error:  # noqa: BLE001 - showing progress must never harm the job
             log.warning_once("progress.not_shown", error=str(error), consequence="the job goes on")
+
+    def _show_everywhere(self, report: Report) -> None:
+        self._show(report)
+        if report.closed:
+            return  # Celery's own event of the end follows; this one might overtake it
+        assert self._events is not None
+        try:
+            self._events.send(report.state())
+        except Exception as error:  # noqa: BLE001 - nor does it here
+            log.warning_once("progress.not_in_events", error=str(error), consequence="the job goes on")
 
 
 def _patiently(call: Callable[[], T], *, patience_s: float | None) -> T | None:

@@ -161,4 +161,5 @@ def _work(task: Any, request: Any, facts: dict[str, Any]) -> Work:  # noqa: ANN4
         backoff=Backoff(),
         time_out=(SoftTimeLimitExceeded,),
         time_limit_s=(request.timelimit or (None,))[0] or task.time_limit or task.app.conf.task_time_limit,
+        events=task.send_events,
     )

@@ -55,7 +55,7 @@ class FakeDesk:
             self.settled.append(settlement)
         return self.keeps_lease
 
-    def report(self, job_id: str, attempt: int) -> Report:
+    def report(self, job_id: str, attempt: int, *, events: bool) -> Report:
         self.reports.append(Report(job_id, attempt, interval_s=0, send=lambda _report: None))
         return self.reports[-1]
 

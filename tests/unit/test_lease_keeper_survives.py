@@ -27,7 +27,7 @@ def test_a_report_that_cannot_be_sent_costs_nobody_the_lease(
     client: Any = NoRedis()
     desk = StoreDesk(UNUSED, client, Board(client, prefix="p:"), Settings(progress_interval_s=0))
     desk._keeper._lease_s = LEASE_S
-    broken = desk.report("broken", 1)
+    broken = desk.report("broken", 1, events=True)
     broken.step, broken.dirty = step, True
     desk.hold("a", broken)
     desk.hold("b", Report("fine", 1, interval_s=0, send=lambda _report: None))
@@ -65,7 +65,7 @@ def test_a_last_report_that_cannot_be_sent_does_not_cost_the_outcome() -> None:
         raise TypeError("Object of type Path is not JSON serializable")
 
     class BrokenBoard(FakeDesk):
-        def report(self, job_id: str, attempt: int) -> Report:
+        def report(self, job_id: str, attempt: int, *, events: bool) -> Report:
             return Report(job_id, attempt, interval_s=0, send=fail)
 
     def body() -> str:
