@@ -66,6 +66,10 @@ class Permanent(CronqError):
     """Raise this in a task body, or derive from it, when another attempt cannot help: no retry follows."""
 
 
+class WrongArguments(CronqError):
+    """The task's function does not accept the job's arguments; it was not called, and is not tried again."""
+
+
 class Cancelled(CronqError):
     """Somebody asked for this job to stop; raised in the task body at its next progress call."""
 

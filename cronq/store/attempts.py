@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row, func, select, text
 from sqlalchemy.exc import IntegrityError
 
 from cronq.job import Outcome, State
 from cronq.store.database import Database
+from cronq.store.tables import attempt, job
 
 EARLY_S: Final = 0.5
 """Seconds before its due time that a job may be claimed: what the publisher's clock may be ahead by."""
@@ -147,6 +148,17 @@ def settle(database: Database, settlement: Settlement, *, only_expired: bool = F
         if settled:
             run(f"{_INSERT} FROM cronq_job WHERE id = :id", values)
     return settled
+
+
+def age_s(database: Database, job_id: str, *, earlier: int) -> float:
+    """Return the seconds since the first attempt after number `earlier` began, of a job that runs."""
+    first = select(func.min(attempt.c.started_at)).where(
+        attempt.c.job_id == job_id, attempt.c.number > earlier
+    )
+    query = select(database.now(), job.c.started_at, first.scalar_subquery()).where(job.c.id == job_id)
+    with database.autocommit() as connection:
+        row = connection.execute(query).one_or_none()
+    return 0.0 if row is None else float((row[0] - (row[2] or row[1])).total_seconds())
 
 
 def silent_jobs(database: Database, *, limit: int) -> list[Row[Any]]:

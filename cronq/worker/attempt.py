@@ -9,27 +9,20 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cronq.context import JobContext, running
-from cronq.errors import Cancelled, LeaseLost, Permanent
+from cronq.errors import Cancelled
 from cronq.failpoints import failpoint
-from cronq.job import Outcome, State
+from cronq.job import State
 from cronq.progress.reporter import Report, reporting
-from cronq.retry import Backoff, Kind, classify, decide
+from cronq.retry import Policy
 from cronq.store.attempts import Claim, Settlement
 from cronq.telemetry.log import get_logger
+from cronq.worker.verdict import HandedBack, HardTimeLimit, Verdict, cause_of, judge
 
 MAX_RESULT_BYTES = 65_536
 MAX_ERROR_CHARS = 8_000
 TIME_LIMIT_SLACK_S = 0.5
 
 log = get_logger(__name__)
-
-
-class RetryAsked(Exception):
-    """The body asked for another attempt: `self.retry()`, or Celery's `autoretry_for`."""
-
-    def __init__(self, cause: BaseException | None, wait_s: float | None, max_attempts: int | None) -> None:
-        self.cause, self.wait_s, self.max_attempts = cause, wait_s, max_attempts
-        super().__init__(str(cause) if cause is not None else "the task asked for another attempt")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +36,8 @@ class Work:
     tenant: str | None
     worker: str
     default_attempts: int  #: how many attempts the task's own settings allow
-    retries_every_error: bool  #: False: only what the body asks for is retried
-    backoff: Backoff
-    time_out: tuple[type[BaseException], ...] = ()
+    policies: tuple[Policy, ...] = ()  #: how it wants failures handled that it does not handle itself
+    time_out: tuple[type[BaseException], ...] = ()  #: what its soft time limit raises
     time_limit_s: float | None = None  #: after which Celery ends the worker's child
     events: bool = True  #: whether Celery's events may show it
 
@@ -67,6 +59,9 @@ class Desk(Protocol):
 
     def report(self, job_id: str, attempt: int, *, events: bool) -> Report:
         """Open the job's progress."""
+
+    def age_s(self, job_id: str, earlier: int) -> float:
+        """Return the seconds since the first attempt after number `earlier` began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +96,19 @@ def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Calla
     if exits:
         error = _why_ended(work, report, time.monotonic() - started)
     failpoint("before_settle")
-    settlement = _settlement(work, claim, report, token=token, result=result, error=error)
+    verdict = judge(
+        error, claim,
+        default_attempts=work.default_attempts, time_out=work.time_out, policies=work.policies,
+        age_s=lambda: desk.age_s(work.job_id, claim.earlier),
+    )  # fmt: skip
+    settlement = _settlement(work, claim, report, verdict, token=token, result=result, error=error)
     if not desk.settle(settlement):
         log.warning("job.settle_refused", job=work.job_id, attempt=claim.attempt, why="the lease was lost")
         return Ended(None, exits=exits)
     failpoint("after_settle_before_ack")
     log.info(
         "job.settled", job=work.job_id, schedule=work.schedule, attempt=claim.attempt,
-        state=settlement.state, kind=settlement.kind, retry_in_s=settlement.retry_in_s,
+        state=settlement.state, kind=settlement.kind, retry_in_s=settlement.retry_in_s, why=verdict.why,
     )  # fmt: skip
     return Ended(settlement, result, error, exits=exits)
 
@@ -135,14 +135,6 @@ def _perform(
         reporting.reset(reported)
 
 
-class HandedBack(Exception):
-    """The worker shuts down: the job goes back, and this attempt does not count."""
-
-
-class HardTimeLimit(TimeoutError):
-    """The task ran into its hard time limit."""
-
-
 def _why_ended(work: Work, report: Report, ran_s: float) -> Exception:
     """Tell why Celery ended this child with SIGTERM: it says no more than that."""
     if report.stop is not None:
@@ -157,63 +149,27 @@ def _settlement(
     work: Work,
     claim: Claim,
     report: Report,
+    verdict: Verdict,
     *,
     token: str,
     result: Any,  # noqa: ANN401 - whatever the body returned
     error: BaseException | None,
 ) -> Settlement:
-    outcome, state, kind, wait = _judge(work, claim, error)
+    dead = verdict.state in (State.FAILED, State.TIMED_OUT)
     return Settlement(
         job_id=work.job_id,
         token=token,
         worker=work.worker,
         number=claim.attempt,
-        outcome=outcome,
-        state=state,
-        kind=kind,
-        error=None if error is None else _described(error),
-        retry_in_s=wait,
-        dead=state in (State.FAILED, State.TIMED_OUT),
+        outcome=verdict.outcome,
+        state=verdict.state,
+        kind=verdict.kind,
+        error=None if error is None else _described(error, verdict.why if dead else None),
+        retry_in_s=verdict.retry_in_s,
+        dead=dead,
         result=_small(result, work.job_id),
         progress=report.state(),
     )
-
-
-def _judge(
-    work: Work, claim: Claim, error: BaseException | None
-) -> tuple[Outcome, State, str | None, float | None]:
-    if error is None:
-        return Outcome.COMPLETED, State.COMPLETED, None, None
-    if isinstance(error, HandedBack):
-        return Outcome.HANDED_BACK, State.RETRYING, "shutdown", 0.0
-    if isinstance(error, (Cancelled, LeaseLost)):
-        return Outcome.CANCELLED, State.CANCELLED, "cancelled", None
-    timed_out = isinstance(error, (HardTimeLimit, *work.time_out))
-    kind, attempts, asked_wait = _classified(work, claim, error, timed_out=timed_out)
-    decision = decide(
-        kind, attempt=claim.attempt, max_attempts=attempts, backoff=work.backoff, asked_wait_s=asked_wait
-    )
-    outcome = Outcome.TIMED_OUT if timed_out else Outcome.FAILED
-    if decision.retry_in_s is not None:
-        return outcome, State.RETRYING, kind, decision.retry_in_s
-    return outcome, State.TIMED_OUT if timed_out else State.FAILED, kind, None
-
-
-def _classified(
-    work: Work, claim: Claim, error: BaseException, *, timed_out: bool
-) -> tuple[Kind, int, float | None]:
-    """Return what sort of failure it was, how many attempts there are for it, and the wait it asked for."""
-    if isinstance(error, RetryAsked):
-        attempts = claim.max_attempts or claim.earlier + (error.max_attempts or work.default_attempts)
-        return Kind.RETRY, attempts, error.wait_s
-    if isinstance(error, Permanent):
-        return Kind.PERMANENT, 1, None
-    kind = Kind.TIMEOUT if timed_out else classify(error)
-    # As in Celery, an error that nobody declared as worth a retry is not retried.
-    attempts = claim.max_attempts or claim.earlier + (
-        work.default_attempts if work.retries_every_error else 1
-    )
-    return kind, attempts, None
 
 
 def _context(work: Work, claim: Claim) -> JobContext:
@@ -228,10 +184,10 @@ def _context(work: Work, claim: Claim) -> JobContext:
     )
 
 
-def _described(error: BaseException) -> str:
-    cause = error.cause if isinstance(error, RetryAsked) and error.cause is not None else error
-    lines = traceback.format_exception(cause)
-    return "".join(lines)[-MAX_ERROR_CHARS:]
+def _described(error: BaseException, why: str | None) -> str:
+    lines = "".join(traceback.format_exception(cause_of(error)))
+    head = "" if why is None else f"{why}\n\n"
+    return head + lines[-(MAX_ERROR_CHARS - len(head)) :]
 
 
 def _small(result: Any, job_id: str) -> Any:  # noqa: ANN401 - whatever the body returned

@@ -15,7 +15,7 @@ from cronq.job import ENDS, State
 from cronq.progress.board import Board
 from cronq.progress.reporter import Report
 from cronq.settings import Settings
-from cronq.store.attempts import Claim, Settlement, bury, claim, settle
+from cronq.store.attempts import Claim, Settlement, age_s, bury, claim, settle
 from cronq.store.database import Database, is_outage
 from cronq.telemetry.log import get_logger
 from cronq.worker.lease_keeper import LeaseKeeper
@@ -68,6 +68,10 @@ class StoreDesk:
     def settle(self, settlement: Settlement) -> bool:
         """Write the outcome, however long the database is away: the work is done, and counts."""
         return bool(_patiently(lambda: settle(self._database, settlement), patience_s=None))
+
+    def age_s(self, job_id: str, earlier: int) -> float:
+        """Return the seconds since the first attempt after number `earlier` began."""
+        return _patiently(lambda: age_s(self._database, job_id, earlier=earlier), patience_s=None) or 0.0
 
     def bury(self, job_id: str, error: str) -> None:
         """End a job that this worker was sent and cannot run: it becomes a dead letter."""

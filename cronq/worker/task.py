@@ -4,6 +4,7 @@ A message with cronq's header goes through `run_attempt`; any other is run as al
 """
 
 import functools
+import inspect
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,15 +14,17 @@ from celery import Celery
 from celery.exceptions import Ignore, InvalidTaskError, Retry, SoftTimeLimitExceeded
 
 from cronq.delivery.message import HEADER
-from cronq.errors import CronqError
+from cronq.errors import CronqError, WrongArguments
 from cronq.job import State
 from cronq.progress.reporter import reporting
-from cronq.retry import Backoff
+from cronq.retry import Policy, policies_of
 from cronq.store.attempts import Claim
-from cronq.worker.attempt import Ended, RetryAsked, Work, run_attempt
+from cronq.worker.attempt import Ended, Work, run_attempt
 from cronq.worker.desk import StoreDesk
+from cronq.worker.verdict import RetryAsked, cause_of
 
-CELERY_DEFAULT_MAX_RETRIES = 3
+UNLIMITED = 2**31
+"""Attempts of a task that says `max_retries=None`, as Celery reads that."""
 
 
 def wrap_tasks(app: Celery, desk_of_process: Callable[[], StoreDesk]) -> None:
@@ -72,6 +75,8 @@ def _around(
     run: Callable[..., Any],
     desk_of_process: Callable[[], StoreDesk],
 ) -> Callable[..., Any]:
+    policies = policies_of(getattr(task, "cronq_retry", None), task.name)
+
     @functools.wraps(run)
     def attempt(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         request = task.request
@@ -81,13 +86,13 @@ def _around(
         if facts is None or reporting.get() is not None:
             return run(*args, **kwargs)
         desk = desk_of_process()
-        work = _work(task, request, facts)
+        work = _work(task, request, facts, policies)
 
         def on_claim(claim: Claim) -> None:
             # So that Celery's own back-off and `self.request.retries` count right.
             request.retries = claim.attempt - 1
 
-        ended = run_attempt(desk, work, lambda: run(*args, **kwargs), on_claim)
+        ended = run_attempt(desk, work, lambda: _run(run, args, kwargs), on_claim)
         if ended.settlement is not None:
             desk.tell_leader(
                 ended.settlement, facts.get("schedule_id"), ends_awaited=bool(facts.get("notify"))
@@ -101,14 +106,37 @@ def _around(
     return attempt
 
 
+def _run(run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Call the body; say so if its function does not accept the arguments."""
+    try:
+        return run(*args, **kwargs)
+    except (TypeError, RetryAsked) as error:
+        if isinstance(cause_of(error), TypeError):
+            _require_fit(run, args, kwargs)
+        raise
+
+
+def _require_fit(run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    try:
+        accepted = inspect.signature(run)
+    except (TypeError, ValueError):
+        return  # a built-in function does not tell
+    try:
+        accepted.bind(*args, **kwargs)
+    except TypeError as misfit:
+        raise WrongArguments(
+            f"the task takes {accepted}, so it does not accept its arguments: {misfit}"
+        ) from None
+
+
 def _tell_celery(task: Any, ended: Ended) -> Any:  # noqa: ANN401
     """Return or raise what makes Celery's own events and signals say the same as the settlement."""
     settlement, error = ended.settlement, ended.error
     assert settlement is not None
     if settlement.state is State.COMPLETED:
         return ended.result
-    if isinstance(error, RetryAsked) and error.cause is not None:
-        error = error.cause
+    if error is not None:
+        error = cause_of(error)
     if settlement.state is State.RETRYING:
         reason = error if isinstance(error, Exception) else None
         raise Retry(exc=reason, when=settlement.retry_in_s, message=f"{settlement.kind}: {error}")
@@ -146,9 +174,8 @@ def _asking(task: Any, celery_retry: Callable[..., Any]) -> Callable[..., Any]: 
     return retry
 
 
-def _work(task: Any, request: Any, facts: dict[str, Any]) -> Work:  # noqa: ANN401
+def _work(task: Any, request: Any, facts: dict[str, Any], policies: tuple[Policy, ...]) -> Work:  # noqa: ANN401
     fire_time = facts.get("fire_time")
-    limit = task.max_retries if task.max_retries is not None else CELERY_DEFAULT_MAX_RETRIES
     return Work(
         job_id=request.id,
         task=task.name,
@@ -156,9 +183,8 @@ def _work(task: Any, request: Any, facts: dict[str, Any]) -> Work:  # noqa: ANN4
         fire_time=None if fire_time is None else datetime.fromisoformat(fire_time),
         tenant=facts.get("tenant"),
         worker=f"{request.hostname}/{os.getpid()}",
-        default_attempts=int(limit) + 1,
-        retries_every_error=False,
-        backoff=Backoff(),
+        default_attempts=UNLIMITED if task.max_retries is None else int(task.max_retries) + 1,
+        policies=policies,
         time_out=(SoftTimeLimitExceeded,),
         time_limit_s=(request.timelimit or (None,))[0] or task.time_limit or task.app.conf.task_time_limit,
         events=task.send_events,

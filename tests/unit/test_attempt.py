@@ -12,9 +12,10 @@ from cronq.context import JobContext
 from cronq.errors import Cancelled, LeaseLost, Permanent
 from cronq.job import Outcome, State
 from cronq.progress.reporter import Report
-from cronq.retry import Backoff
+from cronq.retry import Exponential, Policy
 from cronq.store.attempts import Claim, Settlement
-from cronq.worker.attempt import MAX_RESULT_BYTES, Ended, RetryAsked, Work, run_attempt
+from cronq.worker.attempt import MAX_RESULT_BYTES, Ended, Work, run_attempt
+from cronq.worker.verdict import RetryAsked
 
 FIRE = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -55,6 +56,9 @@ class FakeDesk:
             self.settled.append(settlement)
         return self.keeps_lease
 
+    def age_s(self, job_id: str, earlier: int) -> float:
+        return 0.0
+
     def report(self, job_id: str, attempt: int, *, events: bool) -> Report:
         self.reports.append(Report(job_id, attempt, interval_s=0, send=lambda _report: None))
         return self.reports[-1]
@@ -69,8 +73,6 @@ def work(**changes: Any) -> Work:
         "tenant": "acme",
         "worker": "w@h",
         "default_attempts": 4,
-        "retries_every_error": False,
-        "backoff": Backoff(base_s=8),
         "time_out": (SoftLimit,),
     }
     return Work(**{**facts, **changes})
@@ -202,7 +204,7 @@ def test_the_back_off_decides_the_wait_when_nobody_asked() -> None:
     waits = []
     for _ in range(50):
         desk = FakeDesk(offer=claim(2, 9))
-        run(desk, raising(OSError()))
+        run(desk, raising(OSError()), policies=(Policy(wait=Exponential(base_s=8)),))
         waits.append(desk.settled[0].retry_in_s or 0.0)
     assert max(waits) <= 16
     assert max(waits) > 4
