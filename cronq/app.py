@@ -34,6 +34,7 @@ from cronq.store.agenda import set_next_by_delay
 from cronq.store.database import Database
 from cronq.store.schema import require_schema
 from cronq.store.terms import Term
+from cronq.upkeep.backfiller import Backfiller
 from cronq.upkeep.job_rescuer import JobRescuer
 from cronq.upkeep.publish_reconciler import PublishReconciler
 from cronq.worker.desk import StoreDesk
@@ -137,7 +138,8 @@ class Beat:
             upkeep=[
                 Upkeep("job_rescuer", 0.5, JobRescuer(cronq.database, settings).run),
                 Upkeep("publish_reconciler", 5.0, PublishReconciler(cronq.database, settings, publisher).run),
-                Upkeep("delay_planner", 1.0, self._plan_delays),
+                Upkeep("delay_planner", 1.0, self._plan_delays, after_ends=True),
+                Upkeep("backfiller", 1.0, Backfiller(cronq.database, self._look).run, after_ends=True),
             ],
         )
         self._listener = NoticeListener(open_redis(settings.redis_url), settings.key_prefix, self.loop.notice)
@@ -171,7 +173,10 @@ class Beat:
 
     def _plan_delays(self, term: Term) -> None:
         if set_next_by_delay(self._cronq.database, term.shard):
-            self.loop.notice({"kind": "planned"})
+            self._look()
+
+    def _look(self) -> None:
+        self.loop.notice({"kind": "planned"})
 
     def _tell_board(self, holder: str, *, leads: bool) -> None:
         self._board.tell(

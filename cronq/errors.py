@@ -82,6 +82,18 @@ class ScheduleRefused(CronqError, ValueError):
     """What was asked of a schedule cannot be done to it as it stands; nothing was changed."""
 
 
+class UnknownBackfill(CronqError, LookupError):
+    """There is no backfill with this id."""
+
+    def __init__(self, backfill_id: str) -> None:
+        self.backfill_id = backfill_id
+        super().__init__(f"there is no backfill {backfill_id!r}; list them with: cronq backfills list")
+
+
+class BackfillRefused(CronqError, ValueError):
+    """A backfill that cannot be made, or cannot be changed as it stands; nothing was started or changed."""
+
+
 class VersionConflict(CronqError):
     """Somebody changed the schedule since it was read; nothing was changed now."""
 

@@ -93,6 +93,7 @@ def fire_fields(fire: Fire) -> dict[str, Any]:
         "detail": fire.detail,
         "into": fire.into,
         "job": None if fire.job is None else job_fields(fire.job),
+        "backfill": None if fire.backfill is None else job_fields(fire.backfill),
     }
 
 

@@ -40,6 +40,7 @@ class Upkeep:
     name: str
     every_s: float
     run: Callable[[Term], None]
+    after_ends: bool = False  #: also at once when a job has ended whose end somebody waits for
     next_at: float = 0.0
 
 
@@ -179,7 +180,7 @@ class BeatLoop:
                 case "ended":
                     self.publishing.release_held([notice["schedule_id"]])
                     for service in self.upkeep:
-                        if service.name == "delay_planner":
+                        if service.after_ends:
                             service.next_at = 0.0
                 case "schedule":
                     self.publishing.drop_schedule(notice["schedule_id"])

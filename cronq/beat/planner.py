@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from cronq.job import State, Trigger, scheduled_job_id
+from cronq.job import State, Trigger
 from cronq.schedule import CatchUp, Overlap, Reason
 from cronq.store.agenda import DueJob
+from cronq.store.scheduled import job_of
 from cronq.store.schedules import StoredSchedule
 from cronq.timing import CaughtUp, Decision, Delay, Timing, catch_up, group_offset, jitter, timing_from
 from cronq.timing.base import MICROSECOND, omissions
@@ -127,28 +128,11 @@ def _skipped(stored: StoredSchedule, decision: Decision, trigger: Trigger) -> Du
 def _job(
     stored: StoredSchedule, fire_time: datetime, *, due_at: datetime, trigger: Trigger = Trigger.SCHEDULE
 ) -> DueJob:
-    declared = stored.definition
-    overlap = declared.overlap
-    if trigger is Trigger.CATCH_UP and declared.catch_up is CatchUp.ALL and overlap is Overlap.SKIP:
+    declared, planned = stored.definition, job_of(stored, fire_time, due_at=due_at, trigger=trigger)
+    if trigger is Trigger.CATCH_UP and declared.catch_up is CatchUp.ALL and declared.overlap is Overlap.SKIP:
         # "All of them run" would mean nothing if the first one made the others skip.
-        overlap = Overlap.QUEUE
+        planned.overlap = Overlap.QUEUE
     if declared.timing.get("kind") == "delay":
         # It never overlaps itself; and the leader has to hear of its end.
-        overlap = Overlap.QUEUE_ONE
-    return DueJob(
-        id=scheduled_job_id(stored.id, fire_time),
-        schedule_id=stored.id,
-        schedule_name=declared.name,
-        schedule_version=stored.version,
-        fire_time=fire_time,
-        trigger=trigger,
-        task=declared.task,
-        args=list(declared.args),
-        kwargs=declared.kwargs,
-        queue=declared.queue,
-        priority=declared.priority,
-        tenant=declared.tenant,
-        overlap=overlap,
-        max_attempts=declared.max_attempts,
-        due_at=due_at,
-    )
+        planned.overlap = Overlap.QUEUE_ONE
+    return planned

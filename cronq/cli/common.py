@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import click
 from celery import Celery
@@ -11,7 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from cronq.app import Cronq, cronq_of
+from cronq.store.schedules import StoredSchedule
 from cronq.store.schema import require_schema
+from cronq.timing import timing_from
+from cronq.timing.bounds import tz_of
 from cronq.views import to_json
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
@@ -65,3 +69,15 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 def short_time(moment: datetime | None) -> str:
     """Return `moment` as it stands in a table."""
     return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def moment_of(stored: StoredSchedule, text: str) -> datetime:
+    """Return the instant that `text` names on the schedule's clocks: an ISO time, or a time of today."""
+    zone = ZoneInfo(tz_of(timing_from(stored.definition.timing)))
+    try:
+        if len(text) <= len("23:59:59") and "T" not in text:
+            text = f"{datetime.now(zone).date().isoformat()}T{text}"
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is no time; write 2026-11-21T02:30 or 02:30") from error
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).astimezone(UTC)

@@ -13,6 +13,7 @@ activate()
 
 COMMANDS = {
     "api": "cronq.cli.api:api",
+    "backfills": "cronq.cli.backfills:backfills",
     "check": "cronq.cli.check:check",
     "db": "cronq.cli.db:db",
     "enqueue": "cronq.cli.enqueue:enqueue_command",

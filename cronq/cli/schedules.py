@@ -1,13 +1,13 @@
 """`cronq schedules`: what is due, what became of it, and pausing, resuming and running it by hand."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import click
 
 from cronq.app import Cronq
-from cronq.cli.common import json_option, parts_of, print_json, print_table, short_time
+from cronq.cli.common import json_option, moment_of, parts_of, print_json, print_table, short_time
 from cronq.coordination.notices import send_notice
 from cronq.store import control
 from cronq.store.fires import Fire, around, fires, latest_fires, next_fires, why
@@ -129,7 +129,7 @@ def fires_command(context: click.Context, *, name: str, since: str | None, limit
     database = parts_of(context).database
     stored = get_schedule(database, name)
     now = database.clock()
-    start = now - timedelta(hours=1) if since is None else _moment(stored, since)
+    start = now - timedelta(hours=1) if since is None else moment_of(stored, since)
     found, more = fires(database, stored, start, now, limit=limit)
     if as_json:
         print_json({"schedule": name, "items": [fire_fields(each) for each in found], "next_from": more})
@@ -152,7 +152,7 @@ def why_command(context: click.Context, *, name: str, moment: str, as_json: bool
     """
     database = parts_of(context).database
     stored = get_schedule(database, name)
-    at = _moment(stored, moment)
+    at = moment_of(stored, moment)
     found = why(database, stored, at)
     if as_json:
         print_json({"schedule": name, "at": at, "items": [fire_fields(each) for each in found]})
@@ -174,7 +174,7 @@ def _print_fires(title: str, found: list[Fire]) -> None:
             (
                 short_time(each.fire_time),
                 each.disposition if each.job is None else each.job["state"],
-                each.detail + (f": {short_time(each.into)}" if each.into else ""),
+                each.detail + (f": {short_time(each.into)}" if each.into else "") + _made_up_for(each),
                 "" if each.job is None else each.job["id"],
             )
             for each in found
@@ -182,15 +182,8 @@ def _print_fires(title: str, found: list[Fire]) -> None:
     )
 
 
-def _moment(stored: StoredSchedule, text: str) -> datetime:
-    zone = ZoneInfo(tz_of(timing_from(stored.definition.timing)))
-    try:
-        if len(text) <= len("23:59:59") and "T" not in text:
-            text = f"{datetime.now(zone).date().isoformat()}T{text}"
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r} is no time; write 2026-11-21T02:30 or 02:30") from error
-    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).astimezone(UTC)
+def _made_up_for(fire: Fire) -> str:
+    return "" if fire.backfill is None else f"; backfilled: {fire.backfill['state']} {fire.backfill['id']}"
 
 
 def _tell(parts: Cronq, stored: StoredSchedule) -> None:

@@ -8,6 +8,7 @@ from celery import Celery, signals
 from kombu import Queue
 from kombu.serialization import dumps
 
+from cronq.job import Trigger
 from cronq.schedule import Overlap
 from cronq.store.agenda import DueJob
 
@@ -125,8 +126,8 @@ def _facts(due: DueJob, fire_time: str | None) -> dict[str, Any]:
         "fire_time": fire_time,
         "trigger": due.trigger.value,
         "tenant": due.tenant,
-        # Ends of these jobs are what the leader waits for: a waiting fire time, or the next fixed delay.
-        "notify": due.overlap not in (Overlap.ALLOW, Overlap.SKIP),
+        # What the leader waits for: so that a waiting fire time, a fixed delay or a backfill goes on.
+        "notify": due.overlap not in (Overlap.ALLOW, Overlap.SKIP) or due.trigger is Trigger.BACKFILL,
     }
 
 

@@ -11,11 +11,12 @@ from typing import Any
 from sqlalchemy import Connection, Select, select, update
 
 from cronq.errors import ScheduleRefused, UnknownSchedule, VersionConflict
-from cronq.job import State, Trigger, demanded_job_id, scheduled_job_id
+from cronq.job import State, Trigger, demanded_job_id
 from cronq.schedule import Overlap, Reason, Schedule, schedule_id
 from cronq.store.agenda import DueJob, insert_jobs
 from cronq.store.database import Database
 from cronq.store.jobs import add_job
+from cronq.store.scheduled import job_of
 from cronq.store.schedules import (
     Change,
     StoredSchedule,
@@ -84,24 +85,12 @@ def trigger(database: Database, name: str, *, dedup_key: str | None = None) -> t
     found = get_schedule(database, name)
     if found.retired_at is not None:
         raise ScheduleRefused(f"schedule {name!r} is retired: nothing declares it any more")
-    declared = found.definition
-    delayed = declared.timing.get("kind") == "delay"
-    demanded = DueJob(
-        id=demanded_job_id(None if dedup_key is None else f"{found.id} {dedup_key}"),
-        schedule_id=found.id,
-        schedule_name=declared.name,
-        schedule_version=found.version,
-        trigger=Trigger.MANUAL,
-        task=declared.task,
-        args=list(declared.args),
-        kwargs=declared.kwargs,
-        queue=declared.queue,
-        priority=declared.priority,
-        tenant=declared.tenant,
-        overlap=Overlap.QUEUE_ONE if delayed else declared.overlap,
-        max_attempts=declared.max_attempts,
-        due_at=database.clock(),
-    )
+    now = database.clock()
+    demanded = job_of(found, now, due_at=now, trigger=Trigger.MANUAL)
+    demanded.id = demanded_job_id(None if dedup_key is None else f"{found.id} {dedup_key}")
+    demanded.fire_time = None
+    if isinstance(timing_from(found.definition.timing), Delay):
+        demanded.overlap = Overlap.QUEUE_ONE
     demanded, new = add_job(database, demanded, due=0.0)
     return demanded.id, new
 
@@ -184,20 +173,6 @@ def _passed(found: StoredSchedule, now: datetime, limit: int) -> Iterator[dateti
 
 
 def _paused(found: StoredSchedule, fire: datetime) -> DueJob:
-    declared = found.definition
-    return DueJob(
-        id=scheduled_job_id(found.id, fire),
-        schedule_id=found.id,
-        schedule_name=declared.name,
-        schedule_version=found.version,
-        fire_time=fire,
-        trigger=Trigger.SCHEDULE,
-        state=State.SKIPPED,
-        reason=Reason.PAUSED,
-        task=declared.task,
-        args=list(declared.args),
-        kwargs=declared.kwargs,
-        tenant=declared.tenant,
-        overlap=declared.overlap,
-        due_at=fire,
-    )
+    passed = job_of(found, fire, due_at=fire, trigger=Trigger.SCHEDULE)
+    passed.state, passed.reason = State.SKIPPED, Reason.PAUSED
+    return passed

@@ -5,14 +5,14 @@ schedule that was in force: to come, paused, folded into a later one, left out b
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
 from sqlalchemy import RowMapping, select
 
-from cronq.job import State
+from cronq.job import State, Trigger
 from cronq.schedule import Reason
 from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule
@@ -34,6 +34,7 @@ class Fire:
     detail: str = ""  #: the same as a sentence
     into: datetime | None = None  #: of skipped by coalescing: the fire time that ran instead
     job: RowMapping | None = None
+    backfill: RowMapping | None = None  #: the newest job that made up for it
 
 
 def fires(
@@ -142,11 +143,15 @@ def _merge(
 ) -> dict[datetime, Fire]:
     found: dict[datetime, Fire] = {}
     for row in rows:
-        found.setdefault(row["fire_time"], _recorded(row))
+        if row["trigger"] != Trigger.BACKFILL:
+            found.setdefault(row["fire_time"], _recorded(row))
     recorded = sorted(found)
     for fire_time in expected:
         if fire_time not in found:
             found[fire_time] = _unrecorded(stored, fire_time, now, _fold_after(recorded, found, fire_time))
+    for row in rows:
+        if row["trigger"] == Trigger.BACKFILL and row["fire_time"] in found:
+            found[row["fire_time"]] = replace(found[row["fire_time"]], backfill=row)
     return found
 
 

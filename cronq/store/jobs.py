@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, func, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, select, update
 from sqlalchemy.orm import Session
 
 from cronq.errors import JobRefused, UnknownJob
@@ -104,17 +104,24 @@ def count_by_state(database: Database, wanted: JobFilter) -> Mapping[str, int]:
         return {row[0]: row[1] for row in connection.execute(query)}
 
 
+def cancel_waiting(
+    connection: Connection, now: datetime | ColumnElement[datetime], *which: ColumnElement[bool]
+) -> int:
+    """End the jobs `which` that have not started, or wait for another attempt; return how many there were."""
+    waiting = [State.SCHEDULED, State.PENDING, State.RETRYING]
+    cancelled = connection.execute(
+        update(job)
+        .where(*which, job.c.state.in_(waiting))
+        .values(state=State.CANCELLED, cancel_requested_at=now, finished_at=now, updated_at=now)
+    )
+    return cancelled.rowcount
+
+
 def request_cancel(database: Database, job_id: str) -> State:
     """Ask a job to stop; one that has not started never will. Return its state now."""
     now = database.now()
-    waiting = [State.SCHEDULED, State.PENDING, State.RETRYING]
     with database.begin() as connection:
-        cancelled = connection.execute(
-            update(job)
-            .where(job.c.id == job_id, job.c.state.in_(waiting))
-            .values(state=State.CANCELLED, cancel_requested_at=now, finished_at=now, updated_at=now)
-        )
-        if cancelled.rowcount == 0:
+        if not cancel_waiting(connection, now, job.c.id == job_id):
             connection.execute(
                 update(job)
                 .where(job.c.id == job_id, job.c.state == State.RUNNING)

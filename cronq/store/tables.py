@@ -132,6 +132,7 @@ FOREIGN = (
 """Jobs that wait for a due time and that the leader did not plan itself: it has to find them."""
 _ACTIVE = text("state IN ('PENDING', 'RUNNING', 'RETRYING')")
 _TENANT = text("tenant IS NOT NULL")
+_BACKFILL = text("trigger = 'backfill'")
 _DEAD = text("dead_at IS NOT NULL")
 _EXCLUSIVE = text("exclusive AND state = 'RUNNING'")
 
@@ -215,7 +216,36 @@ job = Table(
         postgresql_where=_TENANT,
         sqlite_where=_TENANT,
     ),
+    Index("cronq_job_of_backfill", "item", "state", postgresql_where=_BACKFILL, sqlite_where=_BACKFILL),
     Index("cronq_job_dead", "dead_at", postgresql_where=_DEAD, sqlite_where=_DEAD),
+)
+
+backfill = Table(
+    "cronq_backfill",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("schedule_id", String(36), nullable=False),
+    Column("schedule_name", String(255), nullable=False),
+    Column("range_start", UtcDateTime, nullable=False, comment="inclusive"),
+    Column("range_end", UtcDateTime, nullable=False, comment="exclusive"),
+    Column("concurrency", Integer, nullable=False, comment="how many of its jobs are under way at a time"),
+    Column("newest_first", Boolean, nullable=False),
+    Column("again", Boolean, nullable=False, comment="also what has completed"),
+    Column("state", String(16), nullable=False),
+    Column("note", Text, comment="of PAUSED by cronq itself: why"),
+    Column("position", UtcDateTime, comment="where it goes on; null: the range is through"),
+    Column("fires", Integer, nullable=False, comment="fire times in the range"),
+    Column("planned", Integer, nullable=False, server_default="0", comment="jobs it has made so far"),
+    Column("actor", String(255), nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("finished_at", UtcDateTime),
+    Index(
+        "cronq_backfill_running",
+        "id",
+        postgresql_where=text("state = 'RUNNING'"),
+        sqlite_where=text("state = 'RUNNING'"),
+    ),
 )
 
 attempt = Table(

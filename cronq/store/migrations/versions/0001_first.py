@@ -11,6 +11,44 @@ down_revision = None
 
 def upgrade() -> None:
     op.create_table(
+        "cronq_backfill",
+        sa.Column("id", sa.String(length=36), nullable=False),
+        sa.Column("schedule_id", sa.String(length=36), nullable=False),
+        sa.Column("schedule_name", sa.String(length=255), nullable=False),
+        sa.Column("range_start", UtcDateTime(), nullable=False, comment="inclusive"),
+        sa.Column("range_end", UtcDateTime(), nullable=False, comment="exclusive"),
+        sa.Column(
+            "concurrency",
+            sa.Integer(),
+            nullable=False,
+            comment="how many of its jobs are under way at a time",
+        ),
+        sa.Column("newest_first", sa.Boolean(), nullable=False),
+        sa.Column("again", sa.Boolean(), nullable=False, comment="also what has completed"),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("note", sa.Text(), nullable=True, comment="of PAUSED by cronq itself: why"),
+        sa.Column(
+            "position", UtcDateTime(), nullable=True, comment="where it goes on; null: the range is through"
+        ),
+        sa.Column("fires", sa.Integer(), nullable=False, comment="fire times in the range"),
+        sa.Column(
+            "planned", sa.Integer(), server_default="0", nullable=False, comment="jobs it has made so far"
+        ),
+        sa.Column("actor", sa.String(length=255), nullable=False),
+        sa.Column("created_at", UtcDateTime(), nullable=False),
+        sa.Column("updated_at", UtcDateTime(), nullable=False),
+        sa.Column("finished_at", UtcDateTime(), nullable=True),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index(
+        "cronq_backfill_running",
+        "cronq_backfill",
+        ["id"],
+        unique=False,
+        postgresql_where=sa.text("state = 'RUNNING'"),
+        sqlite_where=sa.text("state = 'RUNNING'"),
+    )
+    op.create_table(
         "cronq_deploy",
         sa.Column("source", sa.String(length=255), nullable=False),
         sa.Column(
@@ -128,6 +166,14 @@ def upgrade() -> None:
         unique=False,
         postgresql_where=sa.text("state = 'RUNNING'"),
         sqlite_where=sa.text("state = 'RUNNING'"),
+    )
+    op.create_index(
+        "cronq_job_of_backfill",
+        "cronq_job",
+        ["item", "state"],
+        unique=False,
+        postgresql_where=sa.text("trigger = 'backfill'"),
+        sqlite_where=sa.text("trigger = 'backfill'"),
     )
     op.create_index(
         "cronq_job_one_running_per_schedule",
@@ -306,6 +352,12 @@ def downgrade() -> None:
         sqlite_where=sa.text("exclusive AND state = 'RUNNING'"),
     )
     op.drop_index(
+        "cronq_job_of_backfill",
+        table_name="cronq_job",
+        postgresql_where=sa.text("trigger = 'backfill'"),
+        sqlite_where=sa.text("trigger = 'backfill'"),
+    )
+    op.drop_index(
         "cronq_job_leased",
         table_name="cronq_job",
         postgresql_where=sa.text("state = 'RUNNING'"),
@@ -344,3 +396,10 @@ def downgrade() -> None:
     )
     op.drop_table("cronq_job")
     op.drop_table("cronq_deploy")
+    op.drop_index(
+        "cronq_backfill_running",
+        table_name="cronq_backfill",
+        postgresql_where=sa.text("state = 'RUNNING'"),
+        sqlite_where=sa.text("state = 'RUNNING'"),
+    )
+    op.drop_table("cronq_backfill")

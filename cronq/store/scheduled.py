@@ -1,0 +1,32 @@
+"""What does a schedule's job look like? One place that copies a declaration into a job."""
+
+from datetime import datetime
+
+from cronq.job import Trigger, scheduled_job_id
+from cronq.store.agenda import DueJob
+from cronq.store.schedules import StoredSchedule
+
+
+def job_of(
+    stored: StoredSchedule, fire_time: datetime, *, due_at: datetime, trigger: Trigger, item: str = ""
+) -> DueJob:
+    """Return the job of one fire time of `stored`, as the schedule is declared now."""
+    declared = stored.definition
+    return DueJob(
+        id=scheduled_job_id(stored.id, fire_time, item),
+        schedule_id=stored.id,
+        schedule_name=declared.name,
+        schedule_version=stored.version,
+        fire_time=fire_time,
+        item=item,
+        trigger=trigger,
+        task=declared.task,
+        args=list(declared.args),
+        kwargs=declared.kwargs,
+        queue=declared.queue,
+        priority=declared.priority,
+        tenant=declared.tenant,
+        overlap=declared.overlap,
+        max_attempts=declared.max_attempts,
+        due_at=due_at,
+    )
