@@ -40,6 +40,7 @@ from cronq.upkeep.publish_reconciler import PublishReconciler
 from cronq.worker.desk import StoreDesk
 from cronq.worker.lease_guardian import LeaseGuardian
 from cronq.worker.task import bury_unknown, wrap_tasks
+from cronq.worker.webhook import add_webhook_task
 
 
 @dataclass
@@ -217,6 +218,7 @@ def prepare_worker(app: Celery, hostname: str, *, events: bool) -> None:
         require_schema(parts.database)
         parts.database.dispose()  # pool children must not inherit a connection
         signals.heartbeat_sent.connect(_NoteWorker(parts), weak=False, dispatch_uid=f"cronq.alive.{id(app)}")
+    add_webhook_task(app, lambda: cronq_of(app).database, lambda: cronq_of(app).settings)
     wrap_tasks(app, lambda: cronq_of(app).desk)
 
     def on_unknown(sender: Any, name: str, message: Any, **_kwargs: Any) -> None:  # noqa: ANN401

@@ -14,6 +14,7 @@ from cronq.errors import JobRefused
 from cronq.job import Trigger, demanded_job_id
 from cronq.store.agenda import DueJob
 from cronq.store.jobs import add_job, check_payload
+from cronq.webhooks.address import check_callback
 
 
 def enqueue(
@@ -27,14 +28,16 @@ def enqueue(
     max_attempts: int | None = None,
     dedup_key: str | None = None,
     tenant: str | None = None,
+    callback_url: str | None = None,
     session: Session | Connection | None = None,
     app: Celery | None = None,
 ) -> str:
     """Ask for one job of `task` and return its id; the leader publishes it when it is due.
 
     run_at / run_in: when (an aware datetime / seconds or a timedelta); now by default. dedup_key: a second
-    request with the same key is the same job. session: the caller's own SQLAlchemy session or connection to
-    cronq's database; the job then commits or rolls back with it. Raises `JobRefused` for what cannot run.
+    request with the same key is the same job. callback_url: whom to tell of its end, by a signed webhook.
+    session: the caller's own SQLAlchemy session or connection to cronq's database; the job then commits or
+    rolls back with it. Raises `JobRefused` for what cannot run.
     """
     name = task if isinstance(task, str) else task.name
     return submit(
@@ -48,6 +51,7 @@ def enqueue(
         max_attempts=max_attempts,
         dedup_key=dedup_key,
         tenant=tenant,
+        callback_url=callback_url,
         session=session,
     )[0]
 
@@ -64,12 +68,15 @@ def submit(
     max_attempts: int | None = None,
     dedup_key: str | None = None,
     tenant: str | None = None,
+    callback_url: str | None = None,
     session: Session | Connection | None = None,
 ) -> tuple[str, bool]:
     """Do the same for code that has the parts at hand; return the id, and whether the job is new."""
     check_payload(list(args), kwargs, parts.settings.max_payload_bytes)
     if priority is not None and not 0 <= priority <= 9:  # noqa: PLR2004 - the scale of both brokers
         raise JobRefused(f"priority {priority} is not between 0 and 9")
+    if callback_url is not None:
+        check_callback(callback_url, parts.settings)
     demanded = DueJob(
         id=demanded_job_id(dedup_key),
         task=task,
@@ -81,6 +88,7 @@ def submit(
         priority=priority,
         max_attempts=max_attempts,
         tenant=tenant,
+        callback_url=callback_url,
     )
     demanded, new = add_job(parts.database, demanded, due=due, session=session)
     if session is None and new:

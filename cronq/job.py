@@ -69,6 +69,7 @@ class Trigger(StrEnum):
     BACKFILL = "backfill"
     MANUAL = "manual"  #: "run now" of a schedule
     DEMAND = "demand"  #: `cronq.enqueue` or `POST /api/jobs`
+    WEBHOOK = "webhook"  #: the end of a job that has a `callback_url`
 
 
 def scheduled_job_id(schedule_id: str, fire_time: datetime, item: str = "") -> str:

@@ -74,6 +74,7 @@ class Schedule:
     spread: timedelta = timedelta(0)  #: every fire time is delayed by the schedule's own part of this
     max_attempts: int | None = None  #: None: the task's own `max_retries` + 1
     tenant: str | None = None
+    callback_url: str | None = None  #: where a webhook tells that one of its jobs ended
 
     @property
     def id(self) -> str:

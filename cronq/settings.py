@@ -5,14 +5,17 @@ else from a `cronq up` that runs in this folder, else from the default. `Setting
 a process.
 """
 
+import base64
+import binascii
 import difflib
 import os
 from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, Literal
 
 import pydantic
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import make_url
 
@@ -22,6 +25,7 @@ PREFIX = "CRONQ_"
 ENV_FILE = Path(".cronq/env")
 """Where a running `cronq up` says how to reach it, for whoever works in the same folder."""
 DATABASES = ("sqlite", "postgresql+psycopg", "postgresql")
+Network = IPv4Network | IPv6Network
 BROKERS = ("redis", "rediss", "sentinel", "amqp", "amqps", "pyamqp")
 
 
@@ -65,8 +69,39 @@ class Settings(BaseSettings):
         None, description="this deploy's stamp; the greatest one's schedules win (unset: the start time)"
     )
     log_format: Literal["text", "json"] = Field("text", description="how log lines are written")
+    webhook_secret: SecretStr | None = Field(
+        None,
+        description="what webhooks are signed with, as whsec_… in Base64; several apart by spaces",
+    )
+    webhook_allow: str = Field(
+        "", description="networks that webhooks may go to although they are not public, apart by commas"
+    )
     api_url: str = Field("http://127.0.0.1:8787", description="where the status API answers")
     flower_url: str | None = Field(None, description="where Flower answers, for links to it")
+
+    @property
+    def webhook_secrets(self) -> list[bytes]:
+        """What webhooks are signed with."""
+        return [] if self.webhook_secret is None else _secrets(self.webhook_secret.get_secret_value())
+
+    @property
+    def webhook_networks(self) -> list[Network]:
+        """The networks that `webhook_allow` names."""
+        return [ip_network(each.strip()) for each in self.webhook_allow.split(",") if each.strip()]
+
+    @pydantic.field_validator("webhook_secret")
+    @classmethod
+    def _usable_secret(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not _secrets(value.get_secret_value()):
+            raise ValueError("it is empty; write whsec_ and 24 to 64 bytes in Base64")
+        return value
+
+    @pydantic.field_validator("webhook_allow")
+    @classmethod
+    def _known_networks(cls, value: str) -> str:
+        for each in filter(None, map(str.strip, value.split(","))):
+            ip_network(each)
+        return value
 
     @pydantic.field_validator("database_url")
     @classmethod
@@ -115,6 +150,20 @@ def load_settings(conf: Mapping[str, Any] | None = None) -> Settings:
     return settings
 
 
+def _secrets(text: str) -> list[bytes]:
+    secrets = []
+    for each in text.split():
+        head, mark, encoded = each.partition("whsec_")
+        try:
+            secret = base64.b64decode(encoded, validate=True)
+        except binascii.Error:
+            secret = b""
+        if head or not mark or not 24 <= len(secret) <= 64:  # noqa: PLR2004 - as Standard Webhooks says
+            raise ValueError("a secret is written as whsec_ and 24 to 64 bytes in Base64")
+        secrets.append(secret)
+    return secrets
+
+
 def hide_password(url: str) -> str:
     """Return `url` as it may be shown: its password replaced by three stars."""
     head, separator, tail = url.partition("://")
@@ -148,5 +197,5 @@ def _choices(given: str, known: tuple[str, ...]) -> str:
 
 def _sentence(detail: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     name = PREFIX + str(detail["loc"][0]).upper()
-    shown = hide_password(str(detail["input"]))
+    shown = "***" if name.endswith("_SECRET") else hide_password(str(detail["input"]))
     return f"{name}={shown}: {detail['msg'].removeprefix('Value error, ')}"

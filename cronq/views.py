@@ -1,13 +1,12 @@
 """How a job, a schedule and the leader look to people: the same in the shell, in the API and on the page.
 
-No secret passes: values under names such as `password`, and passwords inside URLs, become three stars.
+No secret passes: see `cronq.telemetry.masking`.
 """
 
 import json
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from cronq.app import Cronq
 from cronq.coordination.lock import lock_holder
@@ -15,13 +14,7 @@ from cronq.coordination.redis_client import RedisError
 from cronq.store.fires import Fire
 from cronq.store.schedules import StoredSchedule, to_data
 from cronq.store.terms import read_term
-
-STARS: Final = "***"
-_SECRET_NAME = re.compile(
-    r"pass(word|wd|phrase)?$|secret|token$|api[_-]?key|private[_-]?key|credential|authorization|cookie",
-    re.IGNORECASE,
-)
-_URL_PASSWORD = re.compile(r"(\w+://[^\s:/@]*:)[^\s/@]+(?=@)")
+from cronq.telemetry.masking import without_secrets
 
 
 def job_fields(row: Mapping[Any, Any], live: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -57,6 +50,7 @@ def job_fields(row: Mapping[Any, Any], live: Mapping[str, Any] | None = None) ->
         "args": without_secrets(row["args"]),
         "kwargs": without_secrets(row["kwargs"]),
         "cancel_requested_at": row["cancel_requested_at"],
+        "callback_url": without_secrets(row["callback_url"]),
     }
 
 
@@ -125,20 +119,6 @@ def live_progress(parts: Cronq, rows: list[Any]) -> dict[str, dict[str, Any]]:
         return parts.board.read([row["id"] for row in rows if row["state"] == "RUNNING"])
     except RedisError:
         return {}
-
-
-def without_secrets(value: Any) -> Any:  # noqa: ANN401
-    """Return `value` (anything JSON can hold) with what looks secret replaced by stars."""
-    if isinstance(value, str):
-        return _URL_PASSWORD.sub(rf"\1{STARS}", value) if "://" in value else value
-    if isinstance(value, Mapping):
-        return {
-            key: STARS if _SECRET_NAME.search(str(key)) and inner is not None else without_secrets(inner)
-            for key, inner in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [without_secrets(inner) for inner in value]
-    return value
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401

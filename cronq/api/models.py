@@ -7,6 +7,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from cronq.job import State
 from cronq.schedule import CatchUp, Dst, Overlap
+from cronq.webhooks.address import LONGEST_URL
 
 MOST_PRIORITY = 9
 Duration = Annotated[str | float, Field(description='a number of seconds, or a text such as "90s", "1h30m"')]
@@ -21,6 +22,9 @@ def _within_reach(moment: datetime) -> datetime:
 
 Instant = Annotated[AwareDatetime, AfterValidator(_within_reach)]
 Name = Annotated[str, Field(min_length=1, max_length=255)]
+CallbackUrl = Annotated[
+    str, Field(max_length=LONGEST_URL, description="whom to tell of the end, by a signed webhook")
+]
 
 
 class _In(BaseModel):
@@ -41,6 +45,7 @@ class JobIn(_In):
     max_attempts: int | None = Field(None, ge=1, le=1000)
     dedup_key: Name | None = Field(None, description="the same as the header `Idempotency-Key`")
     tenant: Name | None = None
+    callback_url: CallbackUrl | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> "JobIn":
@@ -80,6 +85,7 @@ class ScheduleIn(_In):
     spread: Duration = 0.0
     max_attempts: int | None = Field(None, ge=1, le=1000)
     tenant: Name | None = None
+    callback_url: CallbackUrl | None = None
 
     @model_validator(mode="after")
     def _one_timing(self) -> "ScheduleIn":
@@ -131,6 +137,7 @@ class Job(BaseModel):
     args: list[Any]
     kwargs: dict[str, Any]
     cancel_requested_at: datetime | None
+    callback_url: str | None
 
 
 class JobPage(BaseModel):

@@ -23,6 +23,7 @@ from cronq.store.tokens import Role
 from cronq.timing import timing_from
 from cronq.timing.explain import explain
 from cronq.views import fire_fields, schedule_fields
+from cronq.webhooks.address import check_callback
 
 SHOWN = 10
 MOST_FIRES = 500
@@ -70,6 +71,8 @@ def write_schedule(request: Request, name: str, wanted: ScheduleIn) -> Response:
     caller = require_role(request, Role.EDITOR)
     parts = parts_of(request)
     check_payload(wanted.args, wanted.kwargs, parts.settings.max_payload_bytes)
+    if wanted.callback_url is not None:
+        check_callback(wanted.callback_url, parts.settings)
     try:
         declared = _when(wanted).schedule(name=name, task=wanted.task)
     except (TypeError, OverflowError) as error:
@@ -162,7 +165,16 @@ def _shown(parts: Cronq, stored: StoredSchedule, status: int = 200) -> Response:
 
 def _when(wanted: ScheduleIn) -> When:
     policy = wanted.model_dump(
-        include={"queue", "priority", "overlap", "buffer", "catch_up", "max_attempts", "tenant"},
+        include={
+            "queue",
+            "priority",
+            "overlap",
+            "buffer",
+            "catch_up",
+            "max_attempts",
+            "tenant",
+            "callback_url",
+        },
         exclude_none=True,
     )
     policy |= {

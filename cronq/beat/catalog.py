@@ -23,6 +23,7 @@ from cronq.store.tables import deploy
 from cronq.store.terms import Term, hold_term
 from cronq.telemetry.log import get_logger
 from cronq.timing import Cron, Every, InvalidTiming, after_end, timing_from
+from cronq.webhooks.address import check_url
 
 log = get_logger(__name__)
 
@@ -49,6 +50,8 @@ def examine(app: Celery, *, max_payload_bytes: int) -> tuple[list[Schedule], lis
             schedule = _from_entry(app, str(name), entry)
             check_payload(schedule.args, schedule.kwargs, max_payload_bytes)
             check_schedule(schedule)
+            if schedule.callback_url is not None:
+                check_url(schedule.callback_url)
             found[schedule.name] = schedule
         except (InvalidTiming, JobRefused, TypeError, ValueError, KeyError) as error:
             refused.append((str(name), str(error)))

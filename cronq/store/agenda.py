@@ -52,6 +52,7 @@ class DueJob:
     reason: Reason | None = None
     coalesced_into: datetime | None = None
     cancel_requested_at: datetime | None = None
+    callback_url: str | None = None
     message: Any = field(default=None, compare=False)  #: rendered by the publisher ahead of the due time
 
     @property

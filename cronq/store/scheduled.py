@@ -28,5 +28,6 @@ def job_of(
         tenant=declared.tenant,
         overlap=declared.overlap,
         max_attempts=declared.max_attempts,
+        callback_url=declared.callback_url,
         due_at=due_at,
     )

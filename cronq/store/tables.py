@@ -173,6 +173,7 @@ job = Table(
     Column("result", JSON),
     Column("error", Text),
     Column("cancel_requested_at", UtcDateTime),
+    Column("callback_url", Text, comment="whom to tell of its end: a trigger adds a job that does"),
     Column("dead_at", UtcDateTime, comment="when it became a dead letter"),
     Column("planned_at", UtcDateTime, nullable=False),
     Column("published_at", UtcDateTime),

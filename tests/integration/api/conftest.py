@@ -14,7 +14,7 @@ from cronq.app import Cronq
 from cronq.settings import Settings
 from cronq.store.schema import upgrade
 
-from .steps import BASE
+from .steps import BASE, SECRET
 
 
 @pytest.fixture
@@ -22,7 +22,8 @@ def parts(
     database_url: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Cronq]:
     monkeypatch.chdir(tmp_path)  # a stack that runs here must not lend its settings
-    settings = Settings.model_validate({"database_url": database_url, "redis_url": redis_url})
+    given = {"database_url": database_url, "redis_url": redis_url, "webhook_secret": SECRET}
+    settings = Settings.model_validate(given)
     app = Celery("api-test", broker=redis_url, set_as_current=False)
     made = Cronq(app, settings)
     upgrade(made.database)

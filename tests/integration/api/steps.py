@@ -17,6 +17,7 @@ from cronq.store.attempts import Settlement, claim, settle
 from cronq.store.tables import schedule, schedule_version
 
 BASE = "http://127.0.0.1:8787"
+SECRET = "whsec_" + "c2VjcmV0" * 4
 PAGE = {"Accept": "text/html"}
 
 

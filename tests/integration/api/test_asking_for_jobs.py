@@ -31,9 +31,10 @@ def test_the_same_key_is_the_same_job_and_another_content_is_refused(client: Tes
     again = client.post("/api/jobs", json={"type": "demo.work", "args": [1]}, **send)
     assert again.json()["id"] == first.json()["id"]
     assert again.headers["idempotency-replayed"] == "true"
-    other = client.post("/api/jobs", json={"type": "demo.work", "args": [2]}, **send)
-    assert other.status_code == 422
-    assert "choose a new key" in other.json()["detail"]
+    for more in ({"args": [2]}, {"args": [1], "queue": "other"}, {"args": [1], "callback_url": "http://h/"}):
+        other = client.post("/api/jobs", json={"type": "demo.work", **more}, **send)
+        assert other.status_code == 422
+        assert "choose a new key" in other.json()["detail"]
 
 
 def test_a_job_may_be_asked_for_later(client: TestClient) -> None:
@@ -57,6 +58,8 @@ def test_a_job_may_be_asked_for_later(client: TestClient) -> None:
         ({"type": "t", "run_in": 1, "run_at": "2026-11-21T02:30:00Z"}, "not both"),
         ({"type": "t", "priority": 10}, "priority"),
         ({"type": "t", "kwarg": {}}, "kwarg"),
+        ({"type": "t", "callback_url": "ftp://h/"}, "callback_url"),
+        ({"type": "t", "callback_url": "https://me:pw@h/"}, "callback_url"),
         ({"type": "t", "args": ["x" * 300_000]}, "CRONQ_MAX_PAYLOAD_BYTES"),
     ],
 )
@@ -82,3 +85,14 @@ def test_pages_of_jobs_show_each_once_and_end(client: TestClient) -> None:
             break
     assert len(seen) == 7
     assert set(seen) == ids
+
+
+def test_a_callback_is_kept_with_the_job_and_with_the_jobs_of_a_schedule(client: TestClient) -> None:
+    url = "https://example.org/hook"
+    assert ask(client, callback_url=url)["callback_url"] == url
+    body = {"task": "demo.work", "every": "1h", "callback_url": url}
+    assert client.put("/api/schedules/told", json=body).json()["callback_url"] == url
+    triggered = client.post("/api/schedules/told/trigger")
+    assert client.get(triggered.headers["location"]).json()["callback_url"] == url
+    refused = client.put("/api/schedules/told", json=body | {"callback_url": "file:///etc/passwd"})
+    assert refused.status_code == 422

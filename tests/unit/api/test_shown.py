@@ -9,7 +9,8 @@ from cronq.api.gate import is_loopback
 from cronq.api.problems import Problem
 from cronq.api.reply import cursor_of, read_cursor
 from cronq.store.tokens import Role
-from cronq.views import to_json, without_secrets
+from cronq.telemetry.masking import without_secrets
+from cronq.views import to_json
 from cronq.web.actions import local_path
 from cronq.web.charts import sparkline
 from cronq.web.format import chip, last_line, moment, span

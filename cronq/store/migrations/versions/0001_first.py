@@ -110,6 +110,12 @@ def upgrade() -> None:
         sa.Column("result", sa.JSON(), nullable=True),
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("cancel_requested_at", UtcDateTime(), nullable=True),
+        sa.Column(
+            "callback_url",
+            sa.Text(),
+            nullable=True,
+            comment="whom to tell of its end: a trigger adds a job that does",
+        ),
         sa.Column("dead_at", UtcDateTime(), nullable=True, comment="when it became a dead letter"),
         sa.Column("planned_at", UtcDateTime(), nullable=False),
         sa.Column("published_at", UtcDateTime(), nullable=True),
