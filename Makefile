@@ -5,7 +5,9 @@ FOR ?=
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check servers test bench lock
+SEED ?= 1
+HOURS ?= 1
+.PHONY: help setup run check servers test bench faults soak lock
 
 help: ## print this menu
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -38,6 +40,12 @@ test: setup servers ## run every test
 
 bench: setup servers ## measure beats against RedBeat and workers against plain Celery (half an hour)
 	$(BIN)/python -m benchmarks all
+
+faults: setup servers ## break everything once while it works, and count what was lost (ten minutes; SEED=)
+	$(BIN)/python -m tests.faults.bench faults --seed $(SEED)
+
+soak: setup servers ## break things at random for HOURS= hours
+	$(BIN)/python -m tests.faults.bench soak --seed $(SEED) --hours $(HOURS)
 
 lock: ## write requirements.lock anew from pyproject.toml (needs uv on PATH)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras \

@@ -1,0 +1,75 @@
+"""Command line of the fault bench: `python -m tests.faults.bench faults --seed 1`, see CONTRIBUTING.md."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterable
+
+from tests.faults.bench.catalogue import KINDS
+from tests.faults.bench.measures import recovery, worst_lateness
+from tests.faults.bench.plans import TICKS, Plan, every_fault_once, sample, soak
+from tests.faults.bench.run import Run, Setup, run, stories
+from tests.faults.bench.summary import clean, summary, void
+
+
+def main() -> int:
+    """Run what the arguments say; the last line is JSON. Exit code 1: a violation; 2: it proves nothing."""
+    args = _parser().parse_args()
+    runs = []
+    for setup, kinds in _plans(args):
+        _say(f"on {setup.title}, seed {setup.seed}")
+        runs.append(run(setup, kinds, _say))
+        _tell(runs[-1])
+    figures = summary(runs)
+    empty = [] if args.what == "only" else void(figures)
+    if empty:
+        print("this run proves nothing: no " + ", no ".join(empty))
+    print(json.dumps(figures))
+    return 1 if not clean(runs) else 2 if empty else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.bench")
+    whats = parser.add_subparsers(dest="what", required=True)
+    whats.add_parser("faults", help="every fault once, on both brokers and both databases: ten minutes")
+    whats.add_parser("sample", help="the faults that CI has the time for")
+    whats.add_parser("soak", help="random faults").add_argument("--hours", type=float, default=1.0)
+    only = whats.add_parser("only", help="the faults that are named")
+    only.add_argument("--broker", choices=("redis", "rabbitmq"), default="redis")
+    only.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
+    only.add_argument("kinds", nargs="+", metavar="KIND", choices=sorted(KINDS))
+    for each in whats.choices.values():
+        each.add_argument("--seed", type=int, default=1)
+    return parser
+
+
+def _plans(args: argparse.Namespace) -> Iterable[Plan]:
+    match args.what:
+        case "faults":
+            return every_fault_once(args.seed)
+        case "sample":
+            return sample(args.seed)
+        case "soak":
+            return soak(args.seed, args.hours)
+        case _:
+            return [(Setup(args.broker, args.database, args.seed, TICKS), iter(args.kinds))]
+
+
+def _say(text: str) -> None:
+    print(time.strftime("%H:%M:%S"), text, flush=True)
+
+
+def _tell(run: Run) -> None:
+    for fault in run.history.faults:
+        print(
+            f"{fault.start - run.began:7.1f} s {fault.end - fault.start:5.1f} s"
+            f"  worst {worst_lateness(run.history, run.verdict, fault):5.2f} s"
+            f"  over {recovery(run.history, run.verdict, fault):5.2f} s after its end  {fault.kind}"
+        )
+    print("dispositions:", dict(run.verdict.dispositions))
+    print(*stories(run), sep="\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
