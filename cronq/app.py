@@ -35,6 +35,7 @@ from cronq.store.database import Database
 from cronq.store.schema import require_schema
 from cronq.store.terms import Term
 from cronq.upkeep.backfiller import Backfiller
+from cronq.upkeep.failure_watcher import FailureWatcher
 from cronq.upkeep.job_rescuer import JobRescuer
 from cronq.upkeep.publish_reconciler import PublishReconciler
 from cronq.worker.desk import StoreDesk
@@ -140,6 +141,7 @@ class Beat:
                 Upkeep("job_rescuer", 0.5, JobRescuer(cronq.database, settings).run),
                 Upkeep("publish_reconciler", 5.0, PublishReconciler(cronq.database, settings, publisher).run),
                 Upkeep("delay_planner", 1.0, self._plan_delays, after_ends=True),
+                Upkeep("failure_watcher", 1.0, FailureWatcher(cronq.database, self._drop_schedule).run),
                 Upkeep("backfiller", 1.0, Backfiller(cronq.database, self._look).run, after_ends=True),
             ],
         )
@@ -175,6 +177,9 @@ class Beat:
     def _plan_delays(self, term: Term) -> None:
         if set_next_by_delay(self._cronq.database, term.shard):
             self._look()
+
+    def _drop_schedule(self, schedule_id: str) -> None:
+        self.loop.notice({"kind": "schedule", "schedule_id": schedule_id})
 
     def _look(self) -> None:
         self.loop.notice({"kind": "planned"})

@@ -86,9 +86,9 @@ def cron(
     """Say when by one or more cron expressions, read in the time zone `tz`.
 
     policy, here and below: the task's `args`, `kwargs`, `queue`, `priority`, `tenant`; what to do when
-    (`overlap`, `buffer`, `catch_up`, `catch_up_window`, `max_attempts`, `jitter`, `spread`); whom to tell of
-    a job's end (`callback_url`); and what to leave out (`start`, `end`, `limit`, `exclude` a `Calendar`, and
-    `if_excluded`: skip, or the next or previous business day).
+    (`overlap`, `buffer`, `catch_up`, `catch_up_window`, `max_attempts`, `pause_after`, `jitter`, `spread`);
+    whom to tell of a job's end (`callback_url`); and what to leave out (`start`, `end`, `limit`, `exclude` a
+    `Calendar`, and `if_excluded`: skip, or the next or previous business day).
     """
     expression = expressions[0] if len(expressions) == 1 else expressions
     return _when(Cron(expression, tz, Dst(dst), day), name, policy)
@@ -147,6 +147,7 @@ _CONVERT: Mapping[str, Callable[[Any], Any]] = {
     "jitter": _duration,
     "spread": _duration,
     "max_attempts": int,
+    "pause_after": int,
     "tenant": str,
     "callback_url": str,
 }

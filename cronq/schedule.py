@@ -73,6 +73,7 @@ class Schedule:
     jitter: timedelta = timedelta(0)  #: each fire time is delayed by another part of this
     spread: timedelta = timedelta(0)  #: every fire time is delayed by the schedule's own part of this
     max_attempts: int | None = None  #: None: the task's own `max_retries` + 1
+    pause_after: int | None = None  #: pause it, for a person to look, after so many failures in a row
     tenant: str | None = None
     callback_url: str | None = None  #: where a webhook tells that one of its jobs ended
 

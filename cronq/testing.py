@@ -119,6 +119,7 @@ def _stored(schedule: Schedule, now: datetime) -> StoredSchedule:
         next_fire_at=timing.next(now) or after_end(timing, now),
         paused_at=None,
         pause_note=None,
+        resumed_at=None,
         retired_at=None,
         fault=None,
     )

@@ -84,6 +84,7 @@ class ScheduleIn(_In):
     jitter: Duration = 0.0
     spread: Duration = 0.0
     max_attempts: int | None = Field(None, ge=1, le=1000)
+    pause_after: int | None = Field(None, ge=1, le=1000, description="failures in a row that pause it")
     tenant: Name | None = None
     callback_url: CallbackUrl | None = None
 

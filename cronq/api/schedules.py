@@ -172,6 +172,7 @@ def _when(wanted: ScheduleIn) -> When:
             "buffer",
             "catch_up",
             "max_attempts",
+            "pause_after",
             "tenant",
             "callback_url",
         },

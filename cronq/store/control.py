@@ -72,7 +72,7 @@ def resume(database: Database, name: str, *, limit: int, version: int | None = N
         connection.execute(
             update(schedule)
             .where(schedule.c.id == found.id)
-            .values(paused_at=None, pause_note=None, next_fire_at=upcoming, updated_at=now)
+            .values(paused_at=None, pause_note=None, resumed_at=now, next_fire_at=upcoming, updated_at=now)
         )
     return get_schedule(database, name)
 

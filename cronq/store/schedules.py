@@ -30,6 +30,7 @@ class StoredSchedule:
     next_fire_at: datetime | None
     paused_at: datetime | None
     pause_note: str | None
+    resumed_at: datetime | None
     retired_at: datetime | None
     fault: str | None
 
@@ -54,6 +55,8 @@ def check_schedule(declared: Schedule) -> None:
             raise JobRefused(f"its {what} has a NUL character in it, which cannot be stored")
     if declared.priority is not None and not 0 <= declared.priority <= TOP_PRIORITY:
         raise JobRefused(f"its priority {declared.priority} is not between 0 and {TOP_PRIORITY}")
+    if declared.pause_after is not None and declared.pause_after < 1:
+        raise JobRefused(f"pause_after={declared.pause_after}: it takes at least one failure")
 
 
 def to_data(declared: Schedule) -> dict[str, Any]:
@@ -91,6 +94,7 @@ def stored(row: Row[Any]) -> StoredSchedule:
         next_fire_at=row.next_fire_at,
         paused_at=row.paused_at,
         pause_note=row.pause_note,
+        resumed_at=row.resumed_at,
         retired_at=row.retired_at,
         fault=row.fault,
     )

@@ -86,6 +86,7 @@ schedule = Table(
     Column("delay_s", Float, comment="fixed delay: seconds from the end of a job to the next fire time"),
     Column("paused_at", UtcDateTime),
     Column("pause_note", Text),
+    Column("resumed_at", UtcDateTime, comment="failures before it do not count towards pause_after"),
     Column("retired_at", UtcDateTime, comment="no longer declared by its source; kept for its history"),
     Column("fault", Text, comment="why it could not be planned; the other schedules go on"),
     Column("created_at", UtcDateTime, nullable=False),

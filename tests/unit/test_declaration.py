@@ -44,11 +44,11 @@ def test_a_decorated_task_is_scheduled_under_its_name_and_stays_a_task(app):
 def test_a_task_that_is_scheduled_twice_has_two_names(app):
     @every("1m")
     @cron("@daily")
-    @app.task(name="shop.report")
-    def report(): ...
+    @app.task(name="shop.twice")
+    def twice(): ...
 
     schedules, _refused = examine(app, max_payload_bytes=LIMIT)
-    assert [schedule.name for schedule in schedules] == ["shop.report", "shop.report#2"]
+    assert [schedule.name for schedule in schedules] == ["shop.twice", "shop.twice#2"]
 
 
 @pytest.mark.parametrize(

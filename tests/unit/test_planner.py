@@ -35,6 +35,7 @@ def stored(
         next_fire_at=next_fire_at,
         paused_at=None,
         pause_note=None,
+        resumed_at=None,
         retired_at=None,
         fault=None,
     )

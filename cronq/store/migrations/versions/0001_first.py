@@ -246,6 +246,12 @@ def upgrade() -> None:
         sa.Column("paused_at", UtcDateTime(), nullable=True),
         sa.Column("pause_note", sa.Text(), nullable=True),
         sa.Column(
+            "resumed_at",
+            UtcDateTime(),
+            nullable=True,
+            comment="failures before it do not count towards pause_after",
+        ),
+        sa.Column(
             "retired_at",
             UtcDateTime(),
             nullable=True,
