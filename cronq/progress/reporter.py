@@ -35,6 +35,7 @@ class Report:
         self.dirty = False
         self.completed = False
         self.closed = False
+        self.handed_in = False  #: the body itself settles the job, in its own transaction
         self._interval_s, self._send = interval_s, send
         self._send_after = self._send_step_after = 0.0
 

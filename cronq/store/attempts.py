@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
-from sqlalchemy import Row, func, select, text
+from sqlalchemy import Connection, Row, func, select, text
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from cronq.job import Outcome, State
 from cronq.store.database import Database
@@ -159,6 +160,24 @@ def age_s(database: Database, job_id: str, *, earlier: int) -> float:
     with database.autocommit() as connection:
         row = connection.execute(query).one_or_none()
     return 0.0 if row is None else float((row[0] - (row[2] or row[1])).total_seconds())
+
+
+def settle_in(database: Database, session: Session | Connection, settlement: Settlement) -> bool:
+    """Do the same within the caller's own transaction, which decides whether it happened."""
+    values = _values(settlement)
+    settled = session.execute(text(_update(database, settlement, "")), values).one_or_none() is not None
+    if settled:
+        session.execute(text(f"{_INSERT} FROM cronq_job WHERE id = :id"), values)
+    return settled
+
+
+def is_completed_by(database: Database, job_id: str, token: str) -> bool:
+    """Tell whether the attempt with the lease `token` is on record as the one that completed the job."""
+    statement = text("""
+        SELECT 1 FROM cronq_attempt WHERE job_id = :id AND token = :token AND outcome = 'COMPLETED'
+    """)
+    with database.autocommit() as connection:
+        return connection.execute(statement, {"id": job_id, "token": token}).one_or_none() is not None
 
 
 def silent_jobs(database: Database, *, limit: int) -> list[Row[Any]]:

@@ -264,6 +264,15 @@ attempt = Table(
     Column("error", Text),
 )
 
+once = Table(
+    "cronq_once",
+    metadata,
+    Column("job_id", String(36), ForeignKey("cronq_job.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", String(255), primary_key=True, comment="what the body calls it"),
+    Column("value", JSON, comment="what it returned"),
+    Column("at", UtcDateTime, nullable=False),
+)
+
 token = Table(
     "cronq_token",
     metadata,

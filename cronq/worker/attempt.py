@@ -1,6 +1,5 @@
 """One attempt: a worker's single try at a job."""
 
-import json
 import time
 import traceback
 import uuid
@@ -16,9 +15,10 @@ from cronq.progress.reporter import Report, reporting
 from cronq.retry import Policy
 from cronq.store.attempts import Claim, Settlement
 from cronq.telemetry.log import get_logger
-from cronq.worker.verdict import HandedBack, HardTimeLimit, Verdict, cause_of, judge
+from cronq.worker.record import AttemptRecord, Books
+from cronq.worker.values import storable_json
+from cronq.worker.verdict import SUCCESS, HandedBack, HardTimeLimit, Verdict, cause_of, judge
 
-MAX_RESULT_BYTES = 65_536
 MAX_ERROR_CHARS = 8_000
 TIME_LIMIT_SLACK_S = 0.5
 
@@ -42,7 +42,7 @@ class Work:
     events: bool = True  #: whether Celery's events may show it
 
 
-class Desk(Protocol):
+class Desk(Books, Protocol):
     """Where an attempt gets its lease and hands in its outcome."""
 
     def claim(self, job_id: str, token: str, worker: str) -> Claim | None:
@@ -84,17 +84,43 @@ def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Calla
     failpoint("after_claim")
     on_claim(claim)
     report = desk.report(work.job_id, claim.attempt, events=work.events)
-    context = _context(work, claim)
+    record = AttemptRecord(
+        desk,
+        report,
+        token,
+        lambda value: _settlement(work, claim, report, SUCCESS, token=token, result=value, error=None),
+    )
+    context = _context(work, claim, record)
     desk.hold(token, report)
     started = time.monotonic()
     try:
         result, error = _perform(body, context, report, cancelled=claim.cancel_requested)
     finally:
         desk.let_go(token)
-    _say_last(report, completed=error is None)
     exits = isinstance(error, SystemExit)
     if exits:
         error = _why_ended(work, report, time.monotonic() - started)
+    settlement, error = record.outcome(error)
+    _say_last(report, completed=error is None)
+    if settlement is None:
+        settlement = _settle(desk, work, claim, report, token=token, result=result, error=error)
+    if settlement is None:
+        return Ended(None, exits=exits)
+    failpoint("after_settle_before_ack")
+    return Ended(settlement, result, error, exits=exits)
+
+
+def _settle(
+    desk: Desk,
+    work: Work,
+    claim: Claim,
+    report: Report,
+    *,
+    token: str,
+    result: Any,  # noqa: ANN401 - whatever the body returned
+    error: BaseException | None,
+) -> Settlement | None:
+    """Judge how the body ended, and hand that in; None: the lease was lost."""
     failpoint("before_settle")
     verdict = judge(
         error, claim,
@@ -104,13 +130,12 @@ def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Calla
     settlement = _settlement(work, claim, report, verdict, token=token, result=result, error=error)
     if not desk.settle(settlement):
         log.warning("job.settle_refused", job=work.job_id, attempt=claim.attempt, why="the lease was lost")
-        return Ended(None, exits=exits)
-    failpoint("after_settle_before_ack")
+        return None
     log.info(
         "job.settled", job=work.job_id, schedule=work.schedule, attempt=claim.attempt,
         state=settlement.state, kind=settlement.kind, retry_in_s=settlement.retry_in_s, why=verdict.why,
     )  # fmt: skip
-    return Ended(settlement, result, error, exits=exits)
+    return settlement
 
 
 def _say_last(report: Report, *, completed: bool) -> None:
@@ -167,12 +192,12 @@ def _settlement(
         error=None if error is None else _described(error, verdict.why if dead else None),
         retry_in_s=verdict.retry_in_s,
         dead=dead,
-        result=_small(result, work.job_id),
+        result=storable_json(result, work.job_id, what="the result"),
         progress=report.state(),
     )
 
 
-def _context(work: Work, claim: Claim) -> JobContext:
+def _context(work: Work, claim: Claim, record: AttemptRecord) -> JobContext:
     return JobContext(
         id=work.job_id,
         task=work.task,
@@ -181,6 +206,7 @@ def _context(work: Work, claim: Claim) -> JobContext:
         schedule=work.schedule,
         fire_time=work.fire_time,
         tenant=work.tenant,
+        record=record,
     )
 
 
@@ -188,19 +214,3 @@ def _described(error: BaseException, why: str | None) -> str:
     lines = "".join(traceback.format_exception(cause_of(error)))
     head = "" if why is None else f"{why}\n\n"
     return head + lines[-(MAX_ERROR_CHARS - len(head)) :]
-
-
-def _small(result: Any, job_id: str) -> Any:  # noqa: ANN401 - whatever the body returned
-    try:
-        text = json.dumps(result, allow_nan=False)
-    except (TypeError, ValueError):
-        log.warning(
-            "job.result_dropped", job=job_id, why="it is not JSON; return plain values, or a reference"
-        )
-        return None
-    if len(text) > MAX_RESULT_BYTES:
-        log.warning(
-            "job.result_dropped", job=job_id, why=f"it is over {MAX_RESULT_BYTES} bytes; return a reference"
-        )
-        return None
-    return result

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import redis
 from billiard import current_process
@@ -15,8 +15,9 @@ from cronq.job import ENDS, State
 from cronq.progress.board import Board
 from cronq.progress.reporter import Report
 from cronq.settings import Settings
-from cronq.store.attempts import Claim, Settlement, age_s, bury, claim, settle
+from cronq.store.attempts import Claim, Settlement, age_s, bury, claim, is_completed_by, settle, settle_in
 from cronq.store.database import Database, is_outage
+from cronq.store.once import Remembered, recall, remember
 from cronq.telemetry.log import get_logger
 from cronq.worker.lease_keeper import LeaseKeeper
 
@@ -72,6 +73,24 @@ class StoreDesk:
     def age_s(self, job_id: str, earlier: int) -> float:
         """Return the seconds since the first attempt after number `earlier` began."""
         return _patiently(lambda: age_s(self._database, job_id, earlier=earlier), patience_s=None) or 0.0
+
+    def settle_in(self, session: Any, settlement: Settlement) -> bool:  # noqa: ANN401
+        """Write the outcome into the transaction of `session`; False: the lease was lost."""
+        return settle_in(self._database, session, settlement)
+
+    def is_completed_by(self, job_id: str, token: str) -> bool:
+        """Tell whether that transaction was committed, however long the database is away."""
+        return bool(_patiently(lambda: is_completed_by(self._database, job_id, token), patience_s=None))
+
+    def recall(self, job_id: str, token: str, key: str) -> Remembered:
+        """Look up what the body asked to be remembered, however long the database is away."""
+        known = _patiently(lambda: recall(self._database, job_id, token, key), patience_s=None)
+        assert known is not None
+        return known
+
+    def remember(self, job_id: str, token: str, key: str, value: Any) -> bool:  # noqa: ANN401
+        """Write it down, however long the database is away; False: the lease was lost."""
+        return bool(_patiently(lambda: remember(self._database, job_id, token, key, value), patience_s=None))
 
     def bury(self, job_id: str, error: str) -> None:
         """End a job that this worker was sent and cannot run: it becomes a dead letter."""

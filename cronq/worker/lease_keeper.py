@@ -110,7 +110,7 @@ class LeaseKeeper:
         for lease in held:
             if lease.token in kept:
                 self._stop(lease, kept[lease.token])
-            elif lease.token in self._held:
+            elif lease.token in self._held and not lease.report.handed_in:
                 # Not settled here in the meantime: somebody else decided.
                 lease.report.stop = LeaseLost
                 log.warning("lease.lost", job=lease.report.job_id, consequence="its result will be refused")

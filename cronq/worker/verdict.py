@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from cronq.errors import Cancelled, LeaseLost
 from cronq.job import Outcome, State
@@ -49,6 +50,9 @@ class Verdict:
     why: str | None = None  #: of a failure: why it is tried again, or not
 
 
+SUCCESS: Final = Verdict(Outcome.COMPLETED, State.COMPLETED)
+
+
 def judge(
     error: BaseException | None,
     claim: Claim,
@@ -65,7 +69,7 @@ def judge(
     limits that.
     """
     if error is None:
-        return Verdict(Outcome.COMPLETED, State.COMPLETED)
+        return SUCCESS
     if isinstance(error, HandedBack):
         return Verdict(Outcome.HANDED_BACK, State.RETRYING, "shutdown", 0.0)
     # `autoretry_for=(Exception,)` also catches what is no failure of the task.

@@ -9,8 +9,11 @@ import time
 from pathlib import Path
 
 from celery import Celery
+from sqlalchemy import create_engine, text
+from sqlalchemy.orm import Session
 
 from cronq import configure, current_job, every
+from cronq.failpoints import failpoint
 
 app = configure(Celery("faults"))
 app.conf.update(worker_prefetch_multiplier=1, worker_send_task_events=False)
@@ -46,3 +49,40 @@ def hold() -> str:
         time.sleep(0.02)
     note("end")
     return f"attempt {getattr(current_job(), 'attempt', None)}"
+
+
+@app.task(name="faults.post_entry")
+def post_entry() -> None:
+    """Write one line into the `ledger`, and the job's outcome with it, in one transaction."""
+    job = current_job()
+    assert job is not None
+    note("start")
+    gate = Path(os.environ["FAULT_GATE"])
+    while job.attempt == 1 and not gate.exists():
+        time.sleep(0.02)
+    url = os.environ["CRONQ_DATABASE_URL"].replace("postgresql://", "postgresql+psycopg://")
+    with Session(create_engine(url)) as session, session.begin():
+        entry = {"job": job.id, "attempt": job.attempt}
+        session.execute(text("INSERT INTO ledger (job, attempt) VALUES (:job, :attempt)"), entry)
+        failpoint("mid_task")
+        job.settle(session, result="posted")
+        failpoint("before_commit")
+    failpoint("after_commit")
+    note("end")
+
+
+@app.task(name="faults.two_steps")
+def two_steps() -> None:
+    """Do two things, each once, and be killed where the test says."""
+    job = current_job()
+    assert job is not None
+    note("start")
+    job.once("first", lambda: noting("first", job.attempt))
+    failpoint("mid_task")
+    job.once("second", lambda: noting("second", job.attempt))
+    note("end")
+
+
+def noting(what: str, attempt: int) -> int:
+    note(what)
+    return attempt

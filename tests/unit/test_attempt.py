@@ -14,7 +14,8 @@ from cronq.job import Outcome, State
 from cronq.progress.reporter import Report
 from cronq.retry import Exponential, Policy
 from cronq.store.attempts import Claim, Settlement
-from cronq.worker.attempt import MAX_RESULT_BYTES, Ended, Work, run_attempt
+from cronq.worker.attempt import Ended, Work, run_attempt
+from cronq.worker.values import MAX_BYTES
 from cronq.worker.verdict import RetryAsked
 
 FIRE = datetime(2026, 11, 1, tzinfo=UTC)
@@ -297,7 +298,7 @@ def test_the_lease_is_let_go_even_when_the_process_is_torn_down() -> None:
     assert current_job() is None
 
 
-@pytest.mark.parametrize("result", [object(), float("nan"), "x" * (MAX_RESULT_BYTES + 1), {1, 2}])
+@pytest.mark.parametrize("result", [object(), float("nan"), "x" * (MAX_BYTES + 1), {1, 2}])
 def test_a_result_that_cannot_be_kept_is_dropped_and_the_job_is_done(result: object) -> None:
     desk = FakeDesk()
     ended = run(desk, lambda: result)

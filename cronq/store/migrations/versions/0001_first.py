@@ -325,9 +325,19 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["job_id"], ["cronq_job.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("job_id", "token"),
     )
+    op.create_table(
+        "cronq_once",
+        sa.Column("job_id", sa.String(length=36), nullable=False),
+        sa.Column("key", sa.String(length=255), nullable=False, comment="what the body calls it"),
+        sa.Column("value", sa.JSON(), nullable=True, comment="what it returned"),
+        sa.Column("at", UtcDateTime(), nullable=False),
+        sa.ForeignKeyConstraint(["job_id"], ["cronq_job.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("job_id", "key"),
+    )
 
 
 def downgrade() -> None:
+    op.drop_table("cronq_once")
     op.drop_table("cronq_attempt")
     op.drop_table("cronq_token")
     op.drop_table("cronq_schedule_version")
