@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
 
 from cronq.api.events import stream_job
-from cronq.api.models import Attempts, Instant, Job, JobIn, JobPage, Log
+from cronq.api.models import Attempts, BulkIn, BulkOut, Job, JobIn, JobPage, JobsQuery, Log
 from cronq.api.problems import Problem
 from cronq.api.reply import cursor_of, etag_of, matches, parts_of, problems, read_cursor, reply
 from cronq.app import Cronq
@@ -18,8 +18,9 @@ from cronq.coordination.redis_client import RedisError
 from cronq.demand import submit
 from cronq.errors import JobRefused
 from cronq.job import ENDS, State
+from cronq.store import bulk
 from cronq.store import jobs as store
-from cronq.store.jobs import JobFilter
+from cronq.store.search import search_jobs
 from cronq.timing import duration
 from cronq.views import attempt_fields, job_fields, live_progress
 
@@ -30,7 +31,6 @@ SAME: Final = ("args", "kwargs", "queue", "priority", "max_attempts", "tenant", 
 """What has to be the same for a key to be the same job. When it is due is not: `run_in` counts from now."""
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
-Limit = Annotated[int, Query(ge=1, le=500)]
 
 
 @router.post("", status_code=202, response_model=Job, responses=problems(422))
@@ -67,27 +67,32 @@ def create_job(
 
 
 @router.get("", response_model=JobPage, responses=problems(400, 422))
-def list_jobs(
-    request: Request,
-    *,
-    state: State | None = None,
-    schedule: str | None = None,
-    task: Annotated[str | None, Query(alias="type")] = None,
-    tenant: str | None = None,
-    since: Instant | None = None,
-    cursor: str | None = None,
-    limit: Limit = 50,
-) -> Response:
-    """List jobs, the newest planned first; `next_cursor` leads to the following ones."""
+def list_jobs(request: Request, wanted: Annotated[JobsQuery, Query()]) -> Response:
+    """List jobs, the newest planned first. Go on while there is a `next_cursor`: a page may be short."""
     parts = parts_of(request)
-    wanted = JobFilter(
-        state=state, schedule=schedule, task=task, tenant=tenant, since=since, before=read_cursor(cursor)
-    )
-    rows = store.list_jobs(parts.database, wanted, limit=limit + 1)
-    more = cursor_of(rows[limit - 1]["planned_at"], rows[limit - 1]["id"]) if len(rows) > limit else None
-    live = live_progress(parts, rows[:limit])
-    items = [job_fields(row, live.get(row["id"])) for row in rows[:limit]]
-    return reply({"items": items, "next_cursor": more})
+    asked = wanted.filter(read_cursor(wanted.cursor))
+    rows, more = search_jobs(parts.database, asked, limit=wanted.limit)
+    live = live_progress(parts, rows)
+    items = [job_fields(row, live.get(row["id"])) for row in rows]
+    return reply({"items": items, "next_cursor": None if more is None else cursor_of(*more)})
+
+
+@router.post("/cancel", response_model=BulkOut, responses=problems(422))
+def cancel_jobs(request: Request, wanted: BulkIn) -> Response:
+    """Stop all jobs that fit, or with `dry_run`, the default, say how many there are."""
+    database, which = parts_of(request).database, wanted.filter.filter()
+    matching = bulk.count_stoppable(database, which)
+    changed = 0 if wanted.dry_run else bulk.stop_jobs(database, which)
+    return reply({"dry_run": wanted.dry_run, "matching": matching, "changed": changed})
+
+
+@router.post("/retry", response_model=BulkOut, responses=problems(422))
+def retry_jobs(request: Request, wanted: BulkIn) -> Response:
+    """Send all failed and timed-out jobs that fit back, or with `dry_run` say how many there are."""
+    database, which = parts_of(request).database, wanted.filter.filter()
+    matching = bulk.count_sendable(database, which)
+    changed = 0 if wanted.dry_run else bulk.send_jobs_back(database, which)
+    return reply({"dry_run": wanted.dry_run, "matching": matching, "changed": changed})
 
 
 @router.get("/{job_id}", response_model=Job, responses={304: {"description": "unchanged"}, **problems(404)})

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from cronq.job import State
 from cronq.schedule import CatchUp, Dst, Overlap
+from cronq.store.jobs import JobFilter
 from cronq.webhooks.address import LONGEST_URL
 
 MOST_PRIORITY = 9
@@ -54,6 +55,53 @@ class JobIn(_In):
         if self.input is not None and self.kwargs:
             raise ValueError("give input or kwargs, not both: they are the same")
         return self
+
+
+class JobQuery(_In):
+    """Which jobs; what is left out does not matter."""
+
+    state: State | None = None
+    schedule: Name | None = None
+    type: Name | None = None
+    tenant: Name | None = None
+    queue: Name | None = None
+    since: Instant | None = Field(None, description="planned then or later")
+    until: Instant | None = Field(None, description="planned before")
+    q: Name | None = Field(None, description="part of the id, type, schedule, tenant or error")
+
+    def filter(self, before: tuple[datetime, str] | None = None) -> JobFilter:
+        """Return the same as the store takes it; before: where a page begins."""
+        names = {"state", "schedule", "tenant", "queue", "since", "until"}
+        given = self.model_dump(include=names)
+        return JobFilter(**given, task=self.type, text=self.q, before=before)
+
+
+class JobsQuery(JobQuery):
+    """Which jobs, and which page of them."""
+
+    cursor: str | None = None
+    limit: int = Field(50, ge=1, le=500)
+
+
+class BulkIn(_In):
+    """Many jobs to act on."""
+
+    filter: JobQuery
+    dry_run: bool = Field(True, description="only say how many there are")
+
+    @model_validator(mode="after")
+    def _not_all(self) -> "BulkIn":
+        if not self.filter.model_dump(exclude_none=True):
+            raise ValueError("the filter is empty; say which jobs")
+        return self
+
+
+class BulkOut(BaseModel):
+    """What was done to how many jobs. When more fit than were changed, send it again."""
+
+    dry_run: bool
+    matching: int
+    changed: int
 
 
 class Note(_In):

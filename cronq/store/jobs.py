@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from cronq.errors import JobRefused, UnknownJob
@@ -16,6 +16,7 @@ from cronq.store.agenda import DueJob, insert_job
 from cronq.store.attempts import GRACE_S
 from cronq.store.database import Database
 from cronq.store.tables import attempt, job
+from cronq.store.values import contains
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,10 @@ class JobFilter:
     schedule: str | None = None
     task: str | None = None
     tenant: str | None = None
+    queue: str | None = None
     since: datetime | None = None
+    until: datetime | None = None
+    text: str | None = None  #: part of the id, the task, the schedule's name, the tenant or the error
     before: tuple[datetime, str] | None = None  #: the cursor: (planned_at, id) of the last one seen
 
 
@@ -92,14 +96,14 @@ def attempts_of(database: Database, job_id: str) -> list[RowMapping]:
 
 def list_jobs(database: Database, wanted: JobFilter, *, limit: int) -> list[RowMapping]:
     """Return jobs, the newest planned first."""
-    query = _matching(select(job), wanted).order_by(job.c.planned_at.desc(), job.c.id.desc()).limit(limit)
+    query = matching(select(job), wanted).order_by(job.c.planned_at.desc(), job.c.id.desc()).limit(limit)
     with database.autocommit() as connection:
         return list(connection.execute(query).mappings())
 
 
 def count_by_state(database: Database, wanted: JobFilter) -> Mapping[str, int]:
     """Return how many jobs stand in each state."""
-    query = _matching(select(job.c.state, func.count()), wanted).group_by(job.c.state)
+    query = matching(select(job.c.state, func.count()), wanted).group_by(job.c.state)
     with database.autocommit() as connection:
         return {row[0]: row[1] for row in connection.execute(query)}
 
@@ -117,41 +121,52 @@ def cancel_waiting(
     return cancelled.rowcount
 
 
+def stop_running(connection: Connection, now: ColumnElement[datetime], *which: ColumnElement[bool]) -> None:
+    """Ask the jobs `which` that run to stop by themselves."""
+    connection.execute(
+        update(job)
+        .where(*which, job.c.state == State.RUNNING)
+        .values(cancel_requested_at=func.coalesce(job.c.cancel_requested_at, now), updated_at=now)
+    )
+
+
 def request_cancel(database: Database, job_id: str) -> State:
     """Ask a job to stop; one that has not started never will. Return its state now."""
     now = database.now()
     with database.begin() as connection:
         if not cancel_waiting(connection, now, job.c.id == job_id):
-            connection.execute(
-                update(job)
-                .where(job.c.id == job_id, job.c.state == State.RUNNING)
-                .values(cancel_requested_at=func.coalesce(job.c.cancel_requested_at, now), updated_at=now)
-            )
+            stop_running(connection, now, job.c.id == job_id)
         state = connection.execute(select(job.c.state).where(job.c.id == job_id)).scalar_one_or_none()
     if state is None:
         raise UnknownJob(job_id)
     return State(state)
 
 
+SENT_BACK_FROM: Final = (State.FAILED, State.TIMED_OUT)
+
+
+def sent_back(database: Database) -> dict[str, Any]:
+    """Return the columns of a job that is sent back: its history stays, its attempts start anew."""
+    now = database.now()
+    return {
+        "state": State.SCHEDULED,
+        "due_at": now,
+        "published_at": None,
+        "publishes": 0,
+        "dead_at": None,
+        "finished_at": None,
+        "cancel_requested_at": None,
+        "crashes": 0,
+        "attempts_before": job.c.attempts,
+        "updated_at": now,
+    }
+
+
 def retry_dead(database: Database, job_id: str) -> None:
     """Send a dead letter back: the same id, its history kept, as many attempts as at first."""
-    now = database.now()
     with database.begin() as connection:
         sent = connection.execute(
-            update(job)
-            .where(job.c.id == job_id, job.c.state.in_([State.FAILED, State.TIMED_OUT]))
-            .values(
-                state=State.SCHEDULED,
-                due_at=now,
-                published_at=None,
-                publishes=0,
-                dead_at=None,
-                finished_at=None,
-                cancel_requested_at=None,
-                crashes=0,
-                attempts_before=job.c.attempts,
-                updated_at=now,
-            )
+            update(job).where(job.c.id == job_id, job.c.state.in_(SENT_BACK_FROM)).values(sent_back(database))
         )
         if sent.rowcount == 1:
             return
@@ -162,22 +177,22 @@ def retry_dead(database: Database, job_id: str) -> None:
     raise JobRefused(f"job {job_id} is {state}: {over} be sent back")
 
 
-def _matching(query: Select[Any], wanted: JobFilter) -> Select[Any]:
-    if wanted.state is not None:
-        query = query.where(job.c.state == wanted.state)
+def matching(query: Select[Any], wanted: JobFilter) -> Select[Any]:
+    """Return `query`, which selects from the jobs, narrowed to `wanted`."""
+    equal = {"state": wanted.state, "task": wanted.task, "tenant": wanted.tenant, "queue": wanted.queue}
+    query = query.where(*(job.c[name] == value for name, value in equal.items() if value is not None))
     if wanted.schedule is not None:
         query = query.where(job.c.schedule_id == schedule_id(wanted.schedule))  # the name has no index
-    if wanted.task is not None:
-        query = query.where(job.c.task == wanted.task)
-    if wanted.tenant is not None:
-        query = query.where(job.c.tenant == wanted.tenant)
     if wanted.since is not None:
         query = query.where(job.c.planned_at >= wanted.since)
-    if wanted.before is not None:
-        at, job_id = wanted.before
+    if wanted.until is not None:
+        query = query.where(job.c.planned_at < wanted.until)
+    if wanted.text:
         query = query.where(
-            (job.c.planned_at < at) | ((job.c.planned_at == at) & (job.c.id < job_id)),
+            contains(wanted.text, job.c.id, job.c.task, job.c.schedule_name, job.c.tenant, job.c.error)
         )
+    if wanted.before is not None:
+        query = query.where(tuple_(job.c.planned_at, job.c.id) < wanted.before)
     return query
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import RowMapping, func, or_, select
+from sqlalchemy import RowMapping, func, select
 
 from cronq.job import ACTIVE, State
 from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule, stored
 from cronq.store.tables import job, schedule
+from cronq.store.values import contains
 
 OVERDUE_AFTER_S: Final = 15.0
 """Seconds past its due time after which something counts as overdue: longer than any change of leader."""
@@ -171,9 +172,7 @@ def find_schedules(
     if after:
         query = query.where(schedule.c.name > after)
     if text:
-        pattern = f"%{_escaped(text.lower())}%"
-        names = [func.lower(schedule.c.name), func.lower(schedule.c.task)]
-        query = query.where(or_(*(name.like(pattern, escape="\\") for name in names)))
+        query = query.where(contains(text, schedule.c.name, schedule.c.task))
     if only == "retired":
         query = query.where(schedule.c.retired_at.is_not(None))
     else:
@@ -200,7 +199,3 @@ def upcoming_schedules(database: Database, limit: int) -> list[StoredSchedule]:
     )
     with database.autocommit() as connection:
         return [stored(row) for row in connection.execute(query)]
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

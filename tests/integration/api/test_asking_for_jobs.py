@@ -73,20 +73,6 @@ def test_a_wrong_wish_is_refused_with_what_to_correct(
     assert client.get("/api/jobs").json()["items"] == []
 
 
-def test_pages_of_jobs_show_each_once_and_end(client: TestClient) -> None:
-    ids = {ask(client)["id"] for _ in range(7)}
-    seen: list[str] = []
-    cursor = ""
-    while True:
-        found = client.get("/api/jobs", params={"limit": 3} | ({"cursor": cursor} if cursor else {})).json()
-        seen += [item["id"] for item in found["items"]]
-        cursor = found["next_cursor"]
-        if cursor is None:
-            break
-    assert len(seen) == 7
-    assert set(seen) == ids
-
-
 def test_a_callback_is_kept_with_the_job_and_with_the_jobs_of_a_schedule(client: TestClient) -> None:
     url = "https://example.org/hook"
     assert ask(client, callback_url=url)["callback_url"] == url

@@ -1,0 +1,48 @@
+"""Which jobs fit, page by page? A page costs little, however much is stored and however rare the text is."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import RowMapping, select, tuple_
+
+from cronq.store.database import Database
+from cronq.store.jobs import JobFilter, matching
+from cronq.store.tables import job
+
+LOOKED_AT: Final = 20_000
+"""Jobs that one page looks for a text in; no index helps there."""
+
+Cursor = tuple[datetime, str]
+
+
+def search_jobs(
+    database: Database, wanted: JobFilter, *, limit: int
+) -> tuple[list[RowMapping], Cursor | None]:
+    """Return jobs, the newest planned first, and the cursor of the next page (None: no more).
+
+    With a text a page may have fewer than `limit` jobs, even none, and still a next one.
+    """
+    edge = None if wanted.text is None else _edge(database, replace(wanted, text=None))
+    query = matching(select(job), wanted)
+    if edge is not None:
+        query = query.where(tuple_(job.c.planned_at, job.c.id) >= edge)
+    query = query.order_by(job.c.planned_at.desc(), job.c.id.desc()).limit(limit + 1)
+    with database.autocommit() as connection:
+        rows = list(connection.execute(query).mappings())
+    if len(rows) > limit:
+        return rows[:limit], (rows[limit - 1]["planned_at"], rows[limit - 1]["id"])
+    return rows, edge
+
+
+def _edge(database: Database, wanted: JobFilter) -> Cursor | None:
+    """Return where the jobs that one page looks at end."""
+    query = (
+        matching(select(job.c.planned_at, job.c.id), wanted)
+        .order_by(job.c.planned_at.desc(), job.c.id.desc())
+        .offset(LOOKED_AT - 1)
+        .limit(1)
+    )
+    with database.autocommit() as connection:
+        row = connection.execute(query).one_or_none()
+    return None if row is None else (row.planned_at, row.id)
