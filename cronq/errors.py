@@ -53,6 +53,14 @@ class UnknownJob(CronqError, LookupError):
         super().__init__(f"there is no job {job_id!r}; list them with: cronq jobs list")
 
 
+class UnknownDeadLetter(CronqError, LookupError):
+    """There is no dead letter with this id."""
+
+    def __init__(self, dead_id: str) -> None:
+        self.dead_id = dead_id
+        super().__init__(f"there is no dead letter {dead_id!r}; list them with: cronq dead list")
+
+
 class UnknownSchedule(CronqError, LookupError):
     """There is no schedule with this name."""
 

@@ -3,6 +3,7 @@
 No secret passes: see `cronq.telemetry.masking`.
 """
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,6 +12,8 @@ from typing import Any
 from cronq.app import Cronq
 from cronq.coordination.lock import lock_holder
 from cronq.coordination.redis_client import RedisError
+from cronq.store.dead import DeadLetter
+from cronq.store.dead_messages import body_of
 from cronq.store.fires import Fire
 from cronq.store.schedules import StoredSchedule, to_data
 from cronq.store.terms import read_term
@@ -37,6 +40,7 @@ def job_fields(row: Mapping[Any, Any], live: Mapping[str, Any] | None = None) ->
         "attempts": row["attempts"],
         "max_attempts": row["max_attempts"],
         "error": without_secrets(row["error"]),
+        "kind": row["kind"],
         "result": without_secrets(row["result"]),
         "schedule": row["schedule_name"],
         "fire_time": row["fire_time"],
@@ -58,6 +62,24 @@ def attempt_fields(row: Mapping[Any, Any]) -> dict[str, Any]:
     """Return one finished attempt; its lease's token stays inside."""
     fields = {name: row[name] for name in ("number", "worker", "started_at", "ended_at", "outcome", "kind")}
     return fields | {"error": without_secrets(row["error"])}
+
+
+def dead_fields(letter: DeadLetter) -> dict[str, Any]:
+    """Return a dead letter as a line of a list; `show` it for the job or the message itself."""
+    fields = {each.name: getattr(letter, each.name) for each in dataclasses.fields(letter)}
+    return fields | {"error": without_secrets(letter.error)}
+
+
+def dead_message_fields(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a dead message; of its body the text, as far as it is text."""
+    names = ("id", "dead_at", "kind", "worker", "task", "message_id", "exchange", "routing_key", "copied_at")
+    more = ("content_type", "content_encoding", "priority", "body_bytes")
+    return {
+        **{name: row[name] for name in (*names, *more)},
+        "error": without_secrets(row["error"]),
+        "headers": without_secrets(row["headers"]),
+        "body": without_secrets(body_of(row).decode("utf-8", "replace")),
+    }
 
 
 def schedule_fields(stored: StoredSchedule) -> dict[str, Any]:

@@ -173,6 +173,7 @@ class Job(BaseModel):
     attempts: int
     max_attempts: int | None
     error: str | None
+    kind: str | None
     result: Any
     schedule: str | None
     fire_time: datetime | None

@@ -85,7 +85,7 @@ def list_command(
                 f"{item['progress']} %",
                 item["attempts"],
                 short_time(item["started_at"]),
-                item["reason"] or _last_line(item["error"]),
+                item["reason"] or last_line(item["error"]),
             )
             for item in items
         ],
@@ -98,7 +98,11 @@ def list_command(
 @click.pass_context
 def show(context: click.Context, *, job_id: str, as_json: bool) -> None:
     """Show one job with its attempts and its log."""
-    parts = parts_of(context)
+    print_job(parts_of(context), job_id, as_json=as_json)
+
+
+def print_job(parts: Cronq, job_id: str, *, as_json: bool) -> None:
+    """Print all that is known of a job."""
     row = store.get_job(parts.database, job_id)
     item = job_fields(row, _live(parts, [job_id]).get(job_id))
     item["attempt_list"] = [attempt_fields(row) for row in store.attempts_of(parts.database, job_id)]
@@ -197,5 +201,6 @@ def _line(item: dict[str, Any]) -> Table:
     return table
 
 
-def _last_line(error: str | None) -> str:
+def last_line(error: str | None) -> str:
+    """Return what a table shows of an error."""
     return error.strip().rsplit("\n", 1)[-1][:80] if error else ""

@@ -16,6 +16,7 @@ COMMANDS = {
     "backfills": "cronq.cli.backfills:backfills",
     "check": "cronq.cli.check:check",
     "db": "cronq.cli.db:db",
+    "dead": "cronq.cli.dead:dead",
     "enqueue": "cronq.cli.enqueue:enqueue_command",
     "explain": "cronq.cli.explain:explain",
     "heatmap": "cronq.cli.heatmap:heatmap",

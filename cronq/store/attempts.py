@@ -7,6 +7,7 @@ changes nothing. All instants are the database's own clock.
 """
 
 import json
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -213,7 +214,8 @@ def _update(database: Database, settlement: Settlement, guard: str) -> str:
         moments = f"finished_at = {now}" + (f", dead_at = {now}" if settlement.dead else "")
     return f"""
         UPDATE cronq_job SET
-            state = CAST(:state AS varchar), error = CAST(:error AS text), updated_at = {now}, {moments},
+            state = CAST(:state AS varchar), kind = CAST(:kind AS varchar), error = CAST(:error AS text),
+            updated_at = {now}, {moments},
             attempts = attempts - :back, crashes = crashes + :crash,
             result = {json_of.format("result")},
             progress = coalesce({json_of.format("progress")}, progress)
@@ -222,7 +224,7 @@ def _update(database: Database, settlement: Settlement, guard: str) -> str:
     """
 
 
-def _storable(text_: str | None) -> str | None:
+def storable(text_: str | None) -> str | None:
     """Return `text_` without what neither database stores: NUL, and halves of surrogate pairs."""
     if text_ is None:
         return None
@@ -238,7 +240,7 @@ def _values(settlement: Settlement) -> dict[str, Any]:
         "outcome": settlement.outcome.value,
         "state": settlement.state.value,
         "kind": settlement.kind,
-        "error": _storable(settlement.error),
+        "error": storable(settlement.error),
         "result": json.dumps(settlement.result),
         "progress": None if settlement.progress is None else json.dumps(settlement.progress, default=str),
         "back": 1 if settlement.outcome is Outcome.HANDED_BACK else 0,
@@ -249,7 +251,8 @@ def _values(settlement: Settlement) -> dict[str, Any]:
 def bury(database: Database, job_id: str, *, kind: str, error: str) -> bool:
     """End a job that no worker can run, without an attempt; False if it is not waiting any more."""
     statement = text(f"""
-        UPDATE cronq_job SET state = 'FAILED', error = CAST(:error AS text), dead_at = {database.now_sql()},
+        UPDATE cronq_job SET state = 'FAILED', kind = CAST(:kind AS varchar), error = CAST(:error AS text),
+            dead_at = {database.now_sql()},
             finished_at = {database.now_sql()}, updated_at = {database.now_sql()}
         WHERE id = :id AND state IN ('SCHEDULED', 'PENDING', 'RETRYING') RETURNING attempts
     """)
@@ -259,9 +262,9 @@ def bury(database: Database, job_id: str, *, kind: str, error: str) -> bool:
             CAST(:kind AS varchar), CAST(:error AS text)
         FROM cronq_job WHERE id = :id
     """)
-    values = {"id": job_id, "error": error}
+    values = {"id": job_id, "error": storable(error), "kind": kind}
     with database.begin() as connection:
         buried = connection.execute(statement, values).one_or_none() is not None
         if buried:
-            connection.execute(insert, {**values, "token": f"buried:{job_id[:28]}", "kind": kind})
+            connection.execute(insert, {**values, "token": str(uuid.uuid4())})
     return buried

@@ -1,15 +1,10 @@
 """The tables. `migrations/` makes them; a test holds the two together."""
 
-from datetime import UTC, datetime
-from typing import Any
-
 from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
     Column,
-    DateTime,
-    Dialect,
     Float,
     ForeignKey,
     Index,
@@ -18,40 +13,11 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    TypeDecorator,
     UniqueConstraint,
     text,
 )
 
-
-class UtcDateTime(TypeDecorator[datetime]):
-    """An aware UTC instant, microseconds kept: `timestamptz` on PostgreSQL, ISO text on SQLite.
-
-    The text sorts and compares like the instant, so that the same SQL runs on both.
-    """
-
-    impl = DateTime
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> Any:  # noqa: ANN401
-        """Return the column type of `dialect`."""
-        return dialect.type_descriptor(DateTime(timezone=dialect.name != "sqlite"))
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Refuse naive values; SQLite stores the UTC wall clock without its offset."""
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError(f"a naive datetime cannot be stored: {value!r}")
-        value = value.astimezone(UTC)
-        return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Return an aware UTC value."""
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
+from cronq.store.instants import UtcDateTime as UtcDateTime  # noqa: PLC0414 - migrations find it here
 
 metadata = MetaData()
 
@@ -135,6 +101,8 @@ _ACTIVE = text("state IN ('PENDING', 'RUNNING', 'RETRYING')")
 _TENANT = text("tenant IS NOT NULL")
 _BACKFILL = text("trigger = 'backfill'")
 _DEAD = text("dead_at IS NOT NULL")
+UNCOPIED = "(dead_at IS NULL) <> (copied_at IS NULL)"
+"""Jobs that became dead letters, or are none any more, and the broker's dead-letter queue does not say so."""
 _EXCLUSIVE = text("exclusive AND state = 'RUNNING'")
 
 job = Table(
@@ -173,9 +141,11 @@ job = Table(
     Column("progress", JSON),
     Column("result", JSON),
     Column("error", Text),
+    Column("kind", String(32), comment="of its last failure: what sort"),
     Column("cancel_requested_at", UtcDateTime),
     Column("callback_url", Text, comment="whom to tell of its end: a trigger adds a job that does"),
     Column("dead_at", UtcDateTime, comment="when it became a dead letter"),
+    Column("copied_at", UtcDateTime, comment="when its message was put into the dead-letter queue"),
     Column("planned_at", UtcDateTime, nullable=False),
     Column("published_at", UtcDateTime),
     Column("publishes", Integer, nullable=False, server_default="0"),
@@ -220,6 +190,7 @@ job = Table(
     ),
     Index("cronq_job_of_backfill", "item", "state", postgresql_where=_BACKFILL, sqlite_where=_BACKFILL),
     Index("cronq_job_dead", "dead_at", postgresql_where=_DEAD, sqlite_where=_DEAD),
+    Index("cronq_job_uncopied", "id", postgresql_where=text(UNCOPIED), sqlite_where=text(UNCOPIED)),
 )
 
 backfill = Table(
@@ -271,6 +242,29 @@ once = Table(
     Column("key", String(255), primary_key=True, comment="what the body calls it"),
     Column("value", JSON, comment="what it returned"),
     Column("at", UtcDateTime, nullable=False),
+)
+
+dead_message = Table(
+    "cronq_dead_message",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("dead_at", UtcDateTime, nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("error", Text, nullable=False),
+    Column("worker", String(255)),
+    Column("task", String(255), comment="what its headers name"),
+    Column("message_id", String(255), comment="what its headers name"),
+    Column("exchange", String(255), nullable=False),
+    Column("routing_key", String(255), nullable=False),
+    Column("content_type", String(255)),
+    Column("content_encoding", String(255)),
+    Column("headers", JSON, nullable=False),
+    Column("priority", Integer),
+    Column("body", Text, nullable=False, comment="base64, the beginning of it if it is large"),
+    Column("body_bytes", Integer, nullable=False),
+    Column("copied_at", UtcDateTime, comment="when it was put into the dead-letter queue"),
+    Column("wish", String(8), comment="retry or discard: what an operator asked for, until it is done"),
+    Index("cronq_dead_message_by_time", "dead_at"),
 )
 
 token = Table(

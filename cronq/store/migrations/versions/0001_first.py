@@ -49,6 +49,35 @@ def upgrade() -> None:
         sqlite_where=sa.text("state = 'RUNNING'"),
     )
     op.create_table(
+        "cronq_dead_message",
+        sa.Column("id", sa.String(length=36), nullable=False),
+        sa.Column("dead_at", UtcDateTime(), nullable=False),
+        sa.Column("kind", sa.String(length=32), nullable=False),
+        sa.Column("error", sa.Text(), nullable=False),
+        sa.Column("worker", sa.String(length=255), nullable=True),
+        sa.Column("task", sa.String(length=255), nullable=True, comment="what its headers name"),
+        sa.Column("message_id", sa.String(length=255), nullable=True, comment="what its headers name"),
+        sa.Column("exchange", sa.String(length=255), nullable=False),
+        sa.Column("routing_key", sa.String(length=255), nullable=False),
+        sa.Column("content_type", sa.String(length=255), nullable=True),
+        sa.Column("content_encoding", sa.String(length=255), nullable=True),
+        sa.Column("headers", sa.JSON(), nullable=False),
+        sa.Column("priority", sa.Integer(), nullable=True),
+        sa.Column("body", sa.Text(), nullable=False, comment="base64, the beginning of it if it is large"),
+        sa.Column("body_bytes", sa.Integer(), nullable=False),
+        sa.Column(
+            "copied_at", UtcDateTime(), nullable=True, comment="when it was put into the dead-letter queue"
+        ),
+        sa.Column(
+            "wish",
+            sa.String(length=8),
+            nullable=True,
+            comment="retry or discard: what an operator asked for, until it is done",
+        ),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("cronq_dead_message_by_time", "cronq_dead_message", ["dead_at"], unique=False)
+    op.create_table(
         "cronq_deploy",
         sa.Column("source", sa.String(length=255), nullable=False),
         sa.Column(
@@ -109,6 +138,7 @@ def upgrade() -> None:
         sa.Column("progress", sa.JSON(), nullable=True),
         sa.Column("result", sa.JSON(), nullable=True),
         sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("kind", sa.String(length=32), nullable=True, comment="of its last failure: what sort"),
         sa.Column("cancel_requested_at", UtcDateTime(), nullable=True),
         sa.Column(
             "callback_url",
@@ -117,6 +147,12 @@ def upgrade() -> None:
             comment="whom to tell of its end: a trigger adds a job that does",
         ),
         sa.Column("dead_at", UtcDateTime(), nullable=True, comment="when it became a dead letter"),
+        sa.Column(
+            "copied_at",
+            UtcDateTime(),
+            nullable=True,
+            comment="when its message was put into the dead-letter queue",
+        ),
         sa.Column("planned_at", UtcDateTime(), nullable=False),
         sa.Column("published_at", UtcDateTime(), nullable=True),
         sa.Column("publishes", sa.Integer(), server_default="0", nullable=False),
@@ -196,6 +232,14 @@ def upgrade() -> None:
         unique=False,
         postgresql_where=sa.text("state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"),
         sqlite_where=sa.text("state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"),
+    )
+    op.create_index(
+        "cronq_job_uncopied",
+        "cronq_job",
+        ["id"],
+        unique=False,
+        postgresql_where=sa.text("(dead_at IS NULL) <> (copied_at IS NULL)"),
+        sqlite_where=sa.text("(dead_at IS NULL) <> (copied_at IS NULL)"),
     )
     op.create_index(
         "cronq_job_waiting",
@@ -362,6 +406,12 @@ def downgrade() -> None:
         sqlite_where=sa.text("state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL"),
     )
     op.drop_index(
+        "cronq_job_uncopied",
+        table_name="cronq_job",
+        postgresql_where=sa.text("(dead_at IS NULL) <> (copied_at IS NULL)"),
+        sqlite_where=sa.text("(dead_at IS NULL) <> (copied_at IS NULL)"),
+    )
+    op.drop_index(
         "cronq_job_published",
         table_name="cronq_job",
         postgresql_where=sa.text("state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"),
@@ -418,6 +468,8 @@ def downgrade() -> None:
     )
     op.drop_table("cronq_job")
     op.drop_table("cronq_deploy")
+    op.drop_index("cronq_dead_message_by_time", table_name="cronq_dead_message")
+    op.drop_table("cronq_dead_message")
     op.drop_index(
         "cronq_backfill_running",
         table_name="cronq_backfill",
