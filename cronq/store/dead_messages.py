@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import RowMapping, delete, insert, select, update
+from sqlalchemy import RowMapping, delete, insert, select, tuple_, update
 
 from cronq.job import uuid7
 from cronq.store.attempts import storable
@@ -112,11 +112,11 @@ def remove_message(database: Database, dead_id: str) -> None:
 
 def drop_oldest_messages(database: Database, *, keep: int = KEPT_MESSAGES) -> int:
     """Drop all but the newest `keep` messages; return how many were dropped."""
-    newest_dropped = (
-        select(dead_message.c.dead_at).order_by(dead_message.c.dead_at.desc()).offset(keep).limit(1)
-    )
+    place = tuple_(dead_message.c.dead_at, dead_message.c.id)
+    newest_first = (dead_message.c.dead_at.desc(), dead_message.c.id.desc())
+    newest_dropped = select(dead_message.c.dead_at, dead_message.c.id).order_by(*newest_first)
     with database.autocommit() as connection:
-        bound = connection.execute(newest_dropped).scalar_one_or_none()
+        bound = connection.execute(newest_dropped.offset(keep).limit(1)).one_or_none()
         if bound is None:
             return 0
-        return int(connection.execute(delete(dead_message).where(dead_message.c.dead_at <= bound)).rowcount)
+        return int(connection.execute(delete(dead_message).where(place <= tuple(bound))).rowcount)

@@ -57,6 +57,7 @@ def test_jobs_and_messages_stand_in_one_list_the_newest_first(database: Database
     one, two = failed(rows), message(database)
     three = failed(rows, schedule="nightly")
     rows.set(one, dead_at=database.now_sql("-3"))
+    rows.set(three, dead_at=database.now_sql("3"))
     assert ids(database) == [three, two, one]
     newest, between, _oldest = store.list_dead(database, ALL, limit=100)
     assert (newest.what, newest.schedule, newest.kind, newest.attempts) == ("job", "nightly", "network", 1)
@@ -96,7 +97,7 @@ def test_each_filter_finds_what_it_names_and_nothing_else(database: Database, ro
     assert ids(database, DeadFilter(kind="unknown_task")) == [strange]
     assert ids(database, DeadFilter(until=hour_ago)) == [old]
     assert old not in ids(database, DeadFilter(since=hour_ago))
-    assert ids(database, DeadFilter(ids=[by_kind, strange])) == [strange, by_kind]
+    assert set(ids(database, DeadFilter(ids=[by_kind, strange]))) == {strange, by_kind}
     assert ids(database, DeadFilter(task="shop.charge", tenant="acme")) == []
 
 

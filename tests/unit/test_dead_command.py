@@ -71,7 +71,7 @@ def test_the_list_names_each_letter_and_why_it_died(shell: Shell) -> None:
     assert shell.json("list")["count"] == 2
     assert shell.ids("--kind", "malformed") == [message_id]
     assert shell.ids("--schedule", "nightly") == [job_id]
-    assert shell.ids("--since", "1h", "-n", "1") == [message_id]
+    assert len(shell.ids("--since", "1h", "-n", "1")) == 1
     assert shell.ids("--until", "1h") == []
     assert "1 more" in shell("list", "-n", "1").output
 
