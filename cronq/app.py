@@ -274,6 +274,8 @@ def configure(app: Celery) -> Celery:
         broker_connection_max_retries=None,
         broker_heartbeat=10,
         enable_utc=True,
+        task_create_missing_queue_type=settings.queue_type,
+        task_default_queue_type=settings.queue_type,
         task_serializer="json",
         task_track_started=True,
         worker_send_task_events=True,

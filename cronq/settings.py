@@ -43,6 +43,9 @@ class Settings(BaseSettings):
     database_url: str = Field(
         "sqlite:///.cronq/cronq.db", description="where everything is decided: sqlite:/// or postgresql://"
     )
+    queue_type: Literal["quorum", "classic"] = Field(
+        "quorum", description="of queues made on RabbitMQ; `classic` where they exist as such"
+    )
     key_prefix: str = Field("cronq:", description="what every Redis key of cronq begins with")
     lock_s: float = Field(2.0, ge=0.3, le=60, description="seconds a silent leader keeps the lock")
     standby_poll_s: float = Field(0.2, ge=0.02, le=10, description="seconds between a standby's looks at it")

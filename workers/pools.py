@@ -4,7 +4,10 @@ import os
 
 from kombu import Queue
 
-QUEUES = (Queue("celery"), Queue("video"))
+QUEUES = tuple(
+    Queue(name, queue_arguments={"x-queue-type": "quorum"})  # of RabbitMQ; Redis has one kind only
+    for name in ("celery", "video")
+)
 
 ROUTES = {"tasks.transcode": {"queue": "video"}}
 
