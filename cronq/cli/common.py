@@ -14,8 +14,9 @@ from rich.table import Table
 from cronq.app import Cronq, cronq_of
 from cronq.store.schedules import StoredSchedule
 from cronq.store.schema import require_schema
-from cronq.timing import timing_from
+from cronq.timing import InvalidTiming, timing_from
 from cronq.timing.bounds import tz_of
+from cronq.timing.moments import moment_on
 from cronq.views import to_json
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
@@ -75,9 +76,6 @@ def moment_of(stored: StoredSchedule, text: str) -> datetime:
     """Return the instant that `text` names on the schedule's clocks: an ISO time, or a time of today."""
     zone = ZoneInfo(tz_of(timing_from(stored.definition.timing)))
     try:
-        if len(text) <= len("23:59:59") and "T" not in text:
-            text = f"{datetime.now(zone).date().isoformat()}T{text}"
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r} is no time; write 2026-11-21T02:30 or 02:30") from error
-    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).astimezone(UTC)
+        return moment_on(zone, text, datetime.now(UTC))
+    except InvalidTiming as error:
+        raise click.BadParameter(str(error)) from error

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from cronq.cli.next import Refused
-from cronq.timing import timing_from, with_hash_id
 from cronq.timing.base import iso
 from cronq.timing.load import Herd, Load, Member, daily_load
 
@@ -34,18 +33,9 @@ def load_schedules(context: click.Context) -> Sequence[Member]:
     """Return the stored schedules."""
     # Imported when used: the command line's help needs no database.
     from cronq.cli.common import parts_of  # noqa: PLC0415
-    from cronq.store.schedules import list_schedules  # noqa: PLC0415
+    from cronq.store.overview import firing_members  # noqa: PLC0415
 
-    stored = [each for each in list_schedules(parts_of(context).database) if each.paused_at is None]
-    return [
-        Member(
-            each.name,
-            timing_from(with_hash_id(each.definition.timing, each.id)),
-            each.definition.jitter,
-            each.id,
-        )
-        for each in stored
-    ]
+    return firing_members(parts_of(context).database)
 
 
 def _midnight(day: str | None) -> datetime:

@@ -4,7 +4,7 @@ What is recorded comes from the job table. A fire time without a row is explaine
 schedule that was in force: to come, paused, folded into a later one, left out by DST or a calendar.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -82,23 +82,6 @@ def next_fires(stored: StoredSchedule, now: datetime, count: int) -> list[dateti
     if isinstance(timing, Delay):
         return [] if stored.next_fire_at is None else [stored.next_fire_at]
     return list(fires_between(timing, now, _far(now), limit=count))
-
-
-def recent_jobs(database: Database, ids: Iterable[str], count: int) -> dict[str, list[RowMapping]]:
-    """Return for each of the schedules `ids` its last `count` fire times' jobs, oldest first."""
-    recent = {}
-    columns = [job.c[name] for name in ("id", "state", "reason", "fire_time", "started_at", "finished_at")]
-    with database.autocommit() as connection:
-        now = database.clock_in(connection)
-        for schedule_id in ids:
-            query = (
-                select(*columns)
-                .where(job.c.schedule_id == schedule_id, job.c.fire_time <= now)
-                .order_by(job.c.fire_time.desc())
-                .limit(count)
-            )
-            recent[schedule_id] = list(connection.execute(query).mappings())[::-1]
-    return recent
 
 
 def why(database: Database, stored: StoredSchedule, at: datetime) -> list[Fire]:

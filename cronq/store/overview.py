@@ -3,6 +3,7 @@
 Instants are asked for first and passed as values: with them PostgreSQL knows how little it will find.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,6 +16,8 @@ from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule, stored
 from cronq.store.tables import job, schedule
 from cronq.store.values import contains
+from cronq.timing import timing_from, with_hash_id
+from cronq.timing.load import Member
 
 OVERDUE_AFTER_S: Final = 15.0
 """Seconds past its due time after which something counts as overdue: longer than any change of leader."""
@@ -58,6 +61,20 @@ def running_jobs(database: Database, limit: int) -> list[RowMapping]:
     query = select(job).where(job.c.state == State.RUNNING).order_by(job.c.started_at).limit(limit)
     with database.autocommit() as connection:
         return list(connection.execute(query).mappings())
+
+
+def running_by_worker(database: Database) -> Counter[str]:
+    """Return how many jobs each worker runs, by its name without the process id."""
+    query = (
+        select(job.c.worker, func.count())
+        .where(job.c.state == State.RUNNING, job.c.worker.is_not(None))
+        .group_by(job.c.worker)
+    )
+    found: Counter[str] = Counter()
+    with database.autocommit() as connection:
+        for worker, count in connection.execute(query):
+            found[worker.partition("/")[0]] += count
+    return found
 
 
 def dead_letters(
@@ -199,3 +216,21 @@ def upcoming_schedules(database: Database, limit: int) -> list[StoredSchedule]:
     )
     with database.autocommit() as connection:
         return [stored(row) for row in connection.execute(query)]
+
+
+def firing_members(database: Database) -> list[Member]:
+    """Return the schedules that fire, for counting a day's load: not the paused, set aside or retired."""
+    query = select(schedule.c.name, schedule.c.id, schedule.c.definition).where(
+        schedule.c.paused_at.is_(None), schedule.c.fault.is_(None), schedule.c.retired_at.is_(None)
+    )
+    with database.autocommit() as connection:
+        rows = list(connection.execute(query.order_by(schedule.c.name)))
+    return [
+        Member(
+            row.name,
+            timing_from(with_hash_id(row.definition["timing"], row.id)),
+            timedelta(seconds=row.definition.get("jitter", 0)),
+            row.id,
+        )
+        for row in rows
+    ]

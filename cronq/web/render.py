@@ -11,7 +11,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from cronq.app import Cronq
 from cronq.store.tokens import Role
 from cronq.web import format as shown
-from cronq.web.charts import sparkline
+from cronq.web import punctuality
+from cronq.web.charts import chart, heat_map, sparkline
 
 HERE: Final = Path(__file__).parent
 COOKIE: Final = "cronq_token"
@@ -41,6 +42,9 @@ _environment.filters.update(
     last_line=shown.last_line,
     ticks=shown.ticks,
     sparkline=sparkline,
+    heat_map=heat_map,
+    took_chart=lambda rows: chart(rows, punctuality.took, "How long it took"),
+    late_chart=lambda rows: chart(rows, punctuality.late, "How late it started"),
 )
 _environment.tests["over"] = shown.over
 

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.support.server import ServerMissing
 from tests.support.servers import RedisServer
 
+from .past import fill_past
 from .site import Site, chromium, running_site
 
 WINDOWS = {"wide": {"width": 1280, "height": 800}, "narrow": {"width": 390, "height": 780}}
@@ -36,6 +37,7 @@ def site(redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory) ->
     folder = tmp_path_factory.mktemp("site")
     redis_url, broker_url = redis_server.database(5), redis_server.database(6)
     with running_site(folder, f"sqlite:///{folder / 'cronq.db'}", redis_url, broker_url) as started:
+        fill_past(started.database)
         yield started
 
 

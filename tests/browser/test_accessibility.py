@@ -12,12 +12,15 @@ PAGES = [
     "/",
     "/schedules",
     "/schedules/heartbeat",
+    "/schedules/import-rates?at=02:30",
+    "/schedules/daily-report:acme",
     "/jobs",
     "/jobs/{job}",
+    "/jobs/x",
     "/dead",
+    "/day",
     "/docs",
     "/login",
-    "/jobs/x",
 ]
 
 

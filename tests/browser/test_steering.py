@@ -72,18 +72,3 @@ def test_a_dead_letter_is_sent_back(page: Page, site: Site) -> None:
     expect(page.get_by_role("status").filter(has_text="due again")).to_be_visible()
     page.goto(f"/jobs/{job_id}")
     expect(page.locator(".head .chip")).to_have_text("completed")
-
-
-def test_nothing_stands_out_of_the_window(page: Page, site: Site) -> None:
-    job_id = site.ask("demo.quick")
-    for path in [
-        "/",
-        "/schedules",
-        "/schedules/nightly-backup",
-        "/jobs",
-        f"/jobs/{job_id}",
-        "/dead",
-        "/docs",
-    ]:
-        page.goto(path)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path

@@ -33,6 +33,14 @@ function localize(root) {
   for (const element of root.querySelectorAll("time:not(.fixed):not([data-relative])")) {
     element.textContent = wall(new Date(element.dateTime));
   }
+  for (const element of root.querySelectorAll(".zone time.fixed")) {
+    // Who stands in the schedule's own zone need not read it twice.
+    const date = new Date(element.dateTime);
+    element.closest(".zone").hidden = element.textContent.includes(` ${offset(date)} `);
+  }
+  for (const element of root.querySelectorAll("[data-clock]")) {
+    element.textContent = wall(new Date(element.dataset.clock)).match(/\d\d:\d\d/)[0];
+  }
   tick(root);
 }
 
