@@ -35,6 +35,7 @@ from cronq.store.database import Database
 from cronq.store.schema import require_schema
 from cronq.store.terms import Term
 from cronq.upkeep.backfiller import Backfiller
+from cronq.upkeep.batch_keeper import BatchKeeper
 from cronq.upkeep.failure_watcher import FailureWatcher
 from cronq.upkeep.job_rescuer import JobRescuer
 from cronq.upkeep.publish_reconciler import PublishReconciler
@@ -143,6 +144,7 @@ class Beat:
                 Upkeep("delay_planner", 1.0, self._plan_delays, after_ends=True),
                 Upkeep("failure_watcher", 1.0, FailureWatcher(cronq.database, self._drop_schedule).run),
                 Upkeep("backfiller", 1.0, Backfiller(cronq.database, self._look).run, after_ends=True),
+                Upkeep("batch_keeper", 1.0, BatchKeeper(cronq.database, self._tell_loop).run),
             ],
         )
         self._listener = NoticeListener(open_redis(settings.redis_url), settings.key_prefix, self.loop.notice)
@@ -173,6 +175,9 @@ class Beat:
         )
 
         follow_zone_data(cronq.database, term=term, now=self.clock.now())
+
+    def _tell_loop(self, notice: dict[str, Any]) -> None:
+        self.loop.notice(notice)
 
     def _plan_delays(self, term: Term) -> None:
         if set_next_by_delay(self._cronq.database, term.shard):

@@ -51,6 +51,9 @@ class JobContext:
             self.record.settle(session, result)
 
 
+lease: ContextVar[str] = ContextVar("cronq_lease")
+"""The token of the lease under which this code runs; unset outside a job."""
+
 running: ContextVar["JobContext | None"] = ContextVar("cronq_job", default=None)
 
 

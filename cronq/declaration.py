@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from celery.schedules import BaseSchedule, schedstate
 
-from cronq.schedule import CatchUp, Dst, Overlap, Schedule, schedule_id
+from cronq.schedule import After, CatchUp, Dst, Join, Overlap, Schedule, schedule_id
 from cronq.timing import (
     At,
     Bounded,
@@ -87,8 +87,9 @@ def cron(
 
     policy, here and below: the task's `args`, `kwargs`, `queue`, `priority`, `tenant`; what to do when
     (`overlap`, `buffer`, `catch_up`, `catch_up_window`, `max_attempts`, `pause_after`, `jitter`, `spread`);
-    whom to tell of a job's end (`callback_url`); and what to leave out (`start`, `end`, `limit`, `exclude` a
-    `Calendar`, and `if_excluded`: skip, or the next or previous business day).
+    whom to tell of a job's end (`callback_url`); one job per item (`fan_out`), and the task to run when all
+    have ended (`on_complete`); which schedules go first (`after`); and what to leave out (`start`,
+    `end`, `limit`, `exclude` a `Calendar`, and `if_excluded`: skip, or the next or previous business day).
     """
     expression = expressions[0] if len(expressions) == 1 else expressions
     return _when(Cron(expression, tz, Dst(dst), day), name, policy)
@@ -135,6 +136,44 @@ def _duration(value: Duration) -> timedelta:
     return value if isinstance(value, timedelta) else timedelta(seconds=value)
 
 
+def fan_out_of(given: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return where the items of a fan-out come from, as data that a worker reads.
+
+    given: a list of items; a function (or "module:name") that yields them; {"function": …, "kwargs": {…}};
+    or {"query": "SELECT …", "database": the name of the environment variable with its address}. An item is
+    a text or a number, or {"item": …, "kwargs": {…}, "tenant": …}.
+    """
+    if callable(given):
+        given = f"{given.__module__}:{given.__qualname__}"
+    if isinstance(given, str):
+        given = {"function": given}
+    if isinstance(given, Mapping):
+        source = dict(given)
+        if set(source) == {"query", "database"} or {"function"} <= set(source) <= {"function", "kwargs"}:
+            function = source.get("function", "m:f")
+            if callable(function):
+                function = source["function"] = f"{function.__module__}:{function.__qualname__}"
+            module, colon, name = function.rpartition(":" if ":" in function else ".")
+            if colon and name.isidentifier():
+                return source if "query" in source else source | {"function": f"{module}:{name}"}
+    elif isinstance(given, Sequence) and given:
+        return {"items": list(given)}
+    raise TypeError(
+        f"fan_out={given!r:.200} says not where the items come from: give a list with items, a function of a "
+        'module, "module:function", or {"query": …, "database": …}'
+    )
+
+
+def after_of(given: Any) -> After:  # noqa: ANN401
+    """Return what a schedule comes after: a name, several names (all of them), or an `After`."""
+    if isinstance(given, After):
+        return After(tuple(given.schedules), Join(given.join), on_failure=bool(given.on_failure))
+    names = (given,) if isinstance(given, str) else tuple(given)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"after={given!r:.200}: give the name of a schedule, or several")
+    return After(names)
+
+
 _CONVERT: Mapping[str, Callable[[Any], Any]] = {
     "args": tuple,
     "kwargs": dict,
@@ -150,6 +189,9 @@ _CONVERT: Mapping[str, Callable[[Any], Any]] = {
     "pause_after": int,
     "tenant": str,
     "callback_url": str,
+    "fan_out": fan_out_of,
+    "on_complete": lambda task: task if isinstance(task, str) else str(task.name),
+    "after": after_of,
 }
 
 

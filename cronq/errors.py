@@ -70,6 +70,18 @@ class UnknownSchedule(CronqError, LookupError):
         super().__init__(f"there is no schedule {name!r}{hint}")
 
 
+class UnknownBatch(CronqError, LookupError):
+    """There is no batch with this id."""
+
+    def __init__(self, batch_id: str) -> None:
+        self.batch_id = batch_id
+        super().__init__(f"there is no batch {batch_id!r}; list them with: cronq batches list")
+
+
+class BatchRefused(CronqError, ValueError):
+    """What was asked of a batch cannot be done to it as it stands; nothing was changed."""
+
+
 class Permanent(CronqError):
     """Raise this in a task body, or derive from it, when another attempt cannot help: no retry follows."""
 

@@ -33,7 +33,7 @@ ACTIVE: Final = frozenset({State.PENDING, State.RUNNING, State.RETRYING})
 TRANSITIONS: Final = MappingProxyType(
     {
         State.SCHEDULED: {State.PENDING, State.RUNNING, State.SKIPPED, State.CANCELLED, State.FAILED},
-        State.PENDING: {State.RUNNING, State.CANCELLED, State.FAILED},
+        State.PENDING: {State.RUNNING, State.SCHEDULED, State.CANCELLED, State.FAILED},
         State.RUNNING: {
             State.COMPLETED,
             State.FAILED,
@@ -47,7 +47,7 @@ TRANSITIONS: Final = MappingProxyType(
     }
 )
 """What may follow what. `FAILED` straight from waiting: no worker knows the task. `SCHEDULED` after an end:
-an operator sent a dead letter back."""
+an operator sent a dead letter back. `SCHEDULED` after `PENDING`: its batch was paused."""
 
 
 class Outcome(StrEnum):
@@ -70,6 +70,7 @@ class Trigger(StrEnum):
     MANUAL = "manual"  #: "run now" of a schedule
     DEMAND = "demand"  #: `cronq.enqueue` or `POST /api/jobs`
     WEBHOOK = "webhook"  #: the end of a job that has a `callback_url`
+    BATCH_END = "batch_end"  #: all items of a batch are at an end
 
 
 def scheduled_job_id(schedule_id: str, fire_time: datetime, item: str = "") -> str:
@@ -80,6 +81,18 @@ def scheduled_job_id(schedule_id: str, fire_time: datetime, item: str = "") -> s
     """
     moment = fire_time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return str(uuid.uuid5(NAMESPACE, f"{schedule_id} {moment} {item}"))
+
+
+def item_job_id(schedule_id: str, fire_time: datetime | None, batch_id: str, item: str) -> str:
+    """Return the id of the job of one item of a batch; `fire_time` None: it was asked for by hand."""
+    if fire_time is None:
+        return str(uuid.uuid5(NAMESPACE, f"{batch_id} {item}"))
+    return scheduled_job_id(schedule_id, fire_time, item)
+
+
+def batch_end_job_id(batch_id: str) -> str:
+    """Return the id of the one job that is asked for when a batch ends."""
+    return str(uuid.uuid5(NAMESPACE, f"end of {batch_id}"))
 
 
 def demanded_job_id(dedup_key: str | None) -> str:

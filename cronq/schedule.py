@@ -40,6 +40,22 @@ class Dst(StrEnum):
     UTC = "utc"  #: the expression is matched against UTC
 
 
+class Join(StrEnum):
+    """Of several schedules that another one comes after: how many have to be done."""
+
+    ALL = "all"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """Which other schedules' jobs of the same fire time have to be completed first."""
+
+    schedules: tuple[str, ...]  #: their names
+    join: Join = Join.ALL
+    on_failure: bool = False  #: a failed or timed-out job counts as well as a completed one
+
+
 class Reason(StrEnum):
     """Why a fire time did not become a running job."""
 
@@ -53,6 +69,7 @@ class Reason(StrEnum):
     BUFFER_FULL = "buffer_full"
     LIMIT_REACHED = "limit_reached"
     QUOTA = "quota"
+    UPSTREAM = "upstream"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +93,10 @@ class Schedule:
     pause_after: int | None = None  #: pause it, for a person to look, after so many failures in a row
     tenant: str | None = None
     callback_url: str | None = None  #: where a webhook tells that one of its jobs ended
+    fan_out: dict[str, Any] | None = None  #: where its items come from: one job each (`cronq.declaration`)
+    on_complete: str | None = None  #: of a fan-out: the task that runs once when all items are at an end
+    after: After | None = None
+    followed: bool = False  #: another schedule of the same code comes after it
 
     @property
     def id(self) -> str:

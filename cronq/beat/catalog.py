@@ -13,6 +13,7 @@ from celery.schedules import crontab
 from celery.schedules import schedule as celery_interval
 from sqlalchemy import select
 
+from cronq.beat.dependencies import link
 from cronq.declaration import When, declared, names_of
 from cronq.errors import JobRefused
 from cronq.schedule import Schedule
@@ -48,14 +49,15 @@ def examine(app: Celery, *, max_payload_bytes: int) -> tuple[list[Schedule], lis
     for name, entry in [*candidates, *sorted(app.conf.beat_schedule.items())]:
         try:
             schedule = _from_entry(app, str(name), entry)
-            check_payload(schedule.args, schedule.kwargs, max_payload_bytes)
+            check_payload([*schedule.args, schedule.fan_out], schedule.kwargs, max_payload_bytes)
             check_schedule(schedule)
             if schedule.callback_url is not None:
                 check_url(schedule.callback_url)
             found[schedule.name] = schedule
         except (InvalidTiming, JobRefused, TypeError, ValueError, KeyError) as error:
             refused.append((str(name), str(error)))
-    return list(found.values()), refused
+    linked, unlinked = link(found.values())
+    return linked, [*refused, *unlinked]
 
 
 def take_over(

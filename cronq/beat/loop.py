@@ -15,6 +15,7 @@ from cronq.coordination.leadership import Leadership
 from cronq.errors import NotLeader
 from cronq.settings import Settings
 from cronq.store import agenda as store
+from cronq.store.agenda import DueJob
 from cronq.store.database import Database, is_outage
 from cronq.store.terms import Term
 from cronq.telemetry.log import get_logger
@@ -64,6 +65,7 @@ class BeatLoop:
     _next_overdue_look: float = 0.0
     _next_clock: float = 0.0
     _chores_by: float = 0.0
+    _foreign_seen: DueJob | None = None
 
     def notice(self, what: dict[str, Any]) -> None:
         """Take a change notice; from any thread."""
@@ -207,9 +209,15 @@ class BeatLoop:
                 service.run(term)
 
     def _look_for_foreign(self) -> None:
-        """Find jobs that others stored (retries, on-demand jobs) and whose notice did not arrive."""
-        found = store.foreign_jobs(self.database, until=self.planning.horizon(), limit=LOOK_LIMIT)
+        """Find jobs that others stored (retries, items, on-demand jobs) and whose notice did not arrive."""
+        found = store.foreign_jobs(
+            self.database, until=self.planning.horizon(), limit=LOOK_LIMIT, after=self._foreign_seen
+        )
         self.publishing.add_unknown(found)
+        more = len(found) == LOOK_LIMIT and len(self.publishing.agenda) < AGENDA_ENOUGH
+        self._foreign_seen = found[-1] if more else None
+        if more:
+            self._next_look = 0.0
 
     def _look_for_overdue(self) -> None:
         """Find what should have gone out and is not in memory, however that came about."""

@@ -10,9 +10,11 @@ from cronq.schedule import CatchUp, Overlap, Reason
 from cronq.store.agenda import DueJob
 from cronq.store.scheduled import job_of
 from cronq.store.schedules import StoredSchedule
-from cronq.timing import CaughtUp, Decision, Delay, Timing, catch_up, group_offset, jitter, timing_from
+from cronq.timing import CaughtUp, Decision, Delay, Timing, catch_up, delay_of, timing_from
 from cronq.timing.base import MICROSECOND, omissions
 
+FAN_OUT_AHEAD: Final = timedelta(seconds=15)
+"""How long before its fire time the items of a fan-out begin to be found, and its overlap is decided."""
 LATE_AFTER: Final = timedelta(seconds=10)
 """How late a fire time may be planned before the catch-up policy decides: a hand-over is no outage."""
 
@@ -39,20 +41,19 @@ def plan(
         fire = _catch_up(result, stored, timing, fire, now=now, limit=limit, spread=spread)
     while fire is not None and fire <= until:
         following = timing.next(fire)
-        result.jobs.append(_job(stored, fire, due_at=fire + _delay(stored, fire, following)))
+        result.jobs.append(_job(stored, fire, due_at=_due(stored, fire, following)))
         fire = following
     result.next_fire_at = fire
     _note_omissions(result, stored, timing, limit)
     return result
 
 
-def _delay(stored: StoredSchedule, fire: datetime, following: datetime | None) -> timedelta:
-    """Return spread and jitter of one fire time, together below the gap to the next one."""
-    declared = stored.definition
-    spread = declared.spread if following is None else min(declared.spread, following - fire)
-    offset = group_offset(stored.id, spread)
-    left = None if following is None else following - offset
-    return offset + jitter(stored.id, fire, declared.jitter, left)
+def _due(stored: StoredSchedule, fire: datetime, following: datetime | None) -> datetime:
+    """Return when the job of one fire time is due; the one that finds a fan-out's items a little ahead."""
+    if stored.definition.fan_out is None:
+        return fire + delay_of(stored.definition, fire, following)
+    gap = FAN_OUT_AHEAD if following is None else (following - fire) / 10
+    return fire - min(FAN_OUT_AHEAD, gap)
 
 
 class CatchUpSpread:
@@ -121,6 +122,7 @@ def _dispositions(caught: CaughtUp) -> list[Decision]:
 def _skipped(stored: StoredSchedule, decision: Decision, trigger: Trigger) -> DueJob:
     job = _job(stored, decision.fire_time, due_at=decision.fire_time, trigger=trigger)
     job.state, job.reason, job.coalesced_into = State.SKIPPED, decision.reason, decision.into
+    job.held_at = None
     assert isinstance(decision.reason, Reason)
     return job
 
@@ -135,4 +137,7 @@ def _job(
     if declared.timing.get("kind") == "delay":
         # It never overlaps itself; and the leader has to hear of its end.
         planned.overlap = Overlap.QUEUE_ONE
+    planned.awaited = declared.followed or planned.overlap not in (Overlap.ALLOW, Overlap.SKIP)
+    if declared.after is not None:
+        planned.held_at = fire_time
     return planned

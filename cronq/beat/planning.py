@@ -55,7 +55,7 @@ class Planning:
         planned, more = self._plan_batch(term, now, until)
         failpoint("after_plan")
         self.next_at = now if more else now + min(until - now, SHORT_HORIZON) / 4
-        return [job for job in planned if job.state is State.SCHEDULED]
+        return [job for job in planned if job.state is State.SCHEDULED and job.held_at is None]
 
     def _plan_batch(self, term: Term, now: datetime, until: datetime) -> tuple[list[DueJob], bool]:
         with self.database.begin() as connection:

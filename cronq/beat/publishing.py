@@ -60,7 +60,8 @@ class Publishing:
     def add_unknown(self, found: list[DueJob]) -> None:
         """Take up those of `found` that do not wait here already."""
         held = self.gate.holds()
-        self.agenda.add(job for job in found if job.id not in self.agenda and job.id not in held)
+        known = (self.agenda, held, self._unmarked)
+        self.agenda.add(job for job in found if not any(job.id in place for place in known))
 
     def seconds_to_due(self) -> float | None:
         """Return the seconds until the earliest job is due, 0 if it was due before; None: none waits."""

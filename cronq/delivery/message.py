@@ -14,6 +14,8 @@ from cronq.store.agenda import DueJob
 
 HEADER: Final = "cronq"
 VERSION: Final = 1
+EXPANSION_S: Final = 86_400
+"""Seconds that finding the items of a fan-out may take."""
 
 
 @dataclass(slots=True)
@@ -54,6 +56,8 @@ class MessageBuilder:
             argsrepr=_shown_args(due, fire_time),
             kwargsrepr=_shown_kwargs(due),
             create_sent_event=bool(self._app.conf.task_send_sent_event),
+            # The limits of the task are for its work, not for finding what there is to do.
+            **({"time_limit": EXPANSION_S, "soft_time_limit": EXPANSION_S} if due.expands else {}),
         )
         message.headers[HEADER] = _facts(due, fire_time)
         if due.schedule_name is not None:
@@ -127,7 +131,10 @@ def _facts(due: DueJob, fire_time: str | None) -> dict[str, Any]:
         "trigger": due.trigger.value,
         "tenant": due.tenant,
         # What the leader waits for: so that a waiting fire time, a fixed delay or a backfill goes on.
-        "notify": due.overlap not in (Overlap.ALLOW, Overlap.SKIP) or due.trigger is Trigger.BACKFILL,
+        "notify": due.awaited
+        or due.overlap not in (Overlap.ALLOW, Overlap.SKIP)
+        or due.trigger is Trigger.BACKFILL,
+        "expand": due.expands,
     }
 
 

@@ -21,7 +21,7 @@ from cronq.job import ACTIVE, State, Trigger
 from cronq.schedule import Overlap, Reason
 from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule, stored
-from cronq.store.tables import FOREIGN, job, schedule
+from cronq.store.tables import FOREIGN, HEAD, batch, job, schedule
 
 ON_THE_BROKER = (State.PENDING, State.RETRYING)
 """States of a job whose message is, or should be, on the broker (if it was published at all)."""
@@ -51,6 +51,9 @@ class DueJob:
     attempts: int = 0
     reason: Reason | None = None
     coalesced_into: datetime | None = None
+    batch_id: str | None = None
+    held_at: datetime | None = None
+    awaited: bool = False
     cancel_requested_at: datetime | None = None
     callback_url: str | None = None
     message: Any = field(default=None, compare=False)  #: rendered by the publisher ahead of the due time
@@ -60,9 +63,18 @@ class DueJob:
         """Whether it may not run beside another job of its schedule."""
         return self.overlap is not Overlap.ALLOW and self.schedule_id is not None
 
+    @property
+    def expands(self) -> bool:
+        """Whether it finds the items of a fan-out, rather than doing the work itself."""
+        return self.batch_id is not None and self.batch_id == self.id
+
 
 _READ = [job.c[name] for name in DueJob.__slots__ if name in job.c]
-_WAITING = (job.c.state.in_([State.SCHEDULED, State.RETRYING]), job.c.published_at.is_(None))
+_WAITING = (
+    job.c.state.in_([State.SCHEDULED, State.RETRYING]),
+    job.c.published_at.is_(None),
+    job.c.held_at.is_(None),
+)
 _WRITE = [name for name in DueJob.__slots__ if name in job.c]
 
 
@@ -130,12 +142,13 @@ def set_next_by_delay(database: Database, shard: int) -> int:
     return done.rowcount
 
 
-def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJob], now: datetime) -> None:
-    """Insert planned jobs and skipped fire times; one that exists already stays as it is."""
-    if jobs:
-        connection.execute(
-            database.insert(job).on_conflict_do_nothing(), [_values(planned, now) for planned in jobs]
-        )
+def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJob], now: datetime) -> int:
+    """Insert planned jobs and skipped fire times; one that exists already stays as it is. Return how many."""
+    if not jobs:
+        return 0
+    return connection.execute(
+        database.insert(job).on_conflict_do_nothing(), [_values(planned, now) for planned in jobs]
+    ).rowcount
 
 
 def insert_job(database: Database, connection: Connection, demanded: DueJob, now: datetime) -> bool:
@@ -171,9 +184,23 @@ def waiting_jobs(database: Database, *, until: datetime, limit: int) -> list[Due
         return [due_job(row) for row in connection.execute(query)]
 
 
-def foreign_jobs(database: Database, *, until: datetime, limit: int) -> list[DueJob]:
-    """Return those of them that others stored: retries, on-demand jobs, dead letters sent back."""
-    query = select(*_READ).where(text(FOREIGN), job.c.due_at <= until).order_by(job.c.due_at).limit(limit)
+def foreign_jobs(
+    database: Database, *, until: datetime, limit: int, after: DueJob | None = None
+) -> list[DueJob]:
+    """Return those of them that others stored: retries, items, on-demand jobs, dead letters sent back.
+
+    after: the last one seen, to go on from.
+    """
+    query = (
+        select(*_READ)
+        .where(text(FOREIGN), job.c.due_at <= until)
+        .order_by(job.c.due_at, job.c.id)
+        .limit(limit)
+    )
+    if after is not None:
+        later = (job.c.due_at > after.due_at) | ((job.c.due_at == after.due_at) & (job.c.id > after.id))
+        # The first condition is implied by the second, and lets the index be used.
+        query = query.where(job.c.due_at >= after.due_at, later)
     with database.autocommit() as connection:
         return [due_job(row) for row in connection.execute(query)]
 
@@ -183,6 +210,12 @@ def read_waiting(database: Database, ids: Sequence[str]) -> list[DueJob]:
     query = select(*_READ).where(job.c.id.in_(ids), *_WAITING)
     with database.autocommit() as connection:
         return [due_job(row) for row in connection.execute(query)]
+
+
+def read_due(connection: Connection, job_id: str) -> DueJob | None:
+    """Return one job whatever its state, or None."""
+    row = connection.execute(select(*_READ).where(job.c.id == job_id)).one_or_none()
+    return None if row is None else due_job(row)
 
 
 def mark_published(database: Database, sent: Sequence[DueJob]) -> None:
@@ -198,7 +231,11 @@ def mark_published(database: Database, sent: Sequence[DueJob]) -> None:
         for chunk in _chunks(first):
             connection.execute(
                 update(job)
-                .where(job.c.id.in_(chunk), job.c.state.in_([State.SCHEDULED, State.PENDING]))
+                .where(
+                    job.c.id.in_(chunk),
+                    job.c.state.in_([State.SCHEDULED, State.PENDING]),
+                    job.c.held_at.is_(None),
+                )
                 .values(state=State.PENDING, **values)
             )
         if again:
@@ -208,6 +245,7 @@ def mark_published(database: Database, sent: Sequence[DueJob]) -> None:
                     job.c.id == bindparam("_id"),
                     job.c.state == State.RETRYING,
                     job.c.attempts == bindparam("_attempts"),
+                    job.c.held_at.is_(None),
                 )
                 .values(values),
                 again,
@@ -227,14 +265,17 @@ def mark_skipped(database: Database, ids: Sequence[str], reason: Reason) -> None
 
 
 def busy_schedules(database: Database, ids: Sequence[str] | None = None) -> set[str]:
-    """Return the schedules (all, or those of `ids`) that have a job going on."""
-    query = select(job.c.schedule_id).where(job.c.state.in_(ACTIVE), job.c.schedule_id.is_not(None))
+    """Return the schedules (all, or those of `ids`) that have a job, or a batch, going on."""
+    jobs = select(job.c.schedule_id).where(
+        job.c.state.in_(ACTIVE), text(HEAD), job.c.schedule_id.is_not(None)
+    )
+    batches = select(batch.c.schedule_id).where(batch.c.ended_at.is_(None))
     busy: set[str] = set()
     with database.autocommit() as connection:
-        if ids is None:
-            return set(connection.execute(query.distinct()).scalars())
-        for chunk in _chunks(ids):
-            busy.update(connection.execute(query.where(job.c.schedule_id.in_(chunk))).scalars())
+        for query, owner in ((jobs, job.c.schedule_id), (batches, batch.c.schedule_id)):
+            for chunk in [None] if ids is None else _chunks(ids):
+                asked = query if chunk is None else query.where(owner.in_(chunk))
+                busy.update(connection.execute(asked.distinct()).scalars())
     return busy
 
 

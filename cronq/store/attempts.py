@@ -87,7 +87,7 @@ def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: 
             started_at = {database.now_sql()}, updated_at = {database.now_sql()},
             published_at = coalesce(published_at, {database.now_sql()})
         WHERE id = :id AND due_at <= {database.now_sql(str(EARLY_S))}
-            AND state IN ('SCHEDULED', 'PENDING', 'RETRYING') {relaxed}
+            AND state IN ('SCHEDULED', 'PENDING', 'RETRYING') AND held_at IS NULL {relaxed}
         RETURNING attempts, max_attempts + attempts_before, crashes, cancel_requested_at, attempts_before
     """
     values = {"id": job_id, "token": token, "worker": worker, "lease_s": lease_s}

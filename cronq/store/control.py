@@ -88,6 +88,7 @@ def trigger(database: Database, name: str, *, dedup_key: str | None = None) -> t
     now = database.clock()
     demanded = job_of(found, now, due_at=now, trigger=Trigger.MANUAL)
     demanded.id = demanded_job_id(None if dedup_key is None else f"{found.id} {dedup_key}")
+    demanded.batch_id = None if demanded.batch_id is None else demanded.id
     demanded.fire_time = None
     if isinstance(timing_from(found.definition.timing), Delay):
         demanded.overlap = Overlap.QUEUE_ONE

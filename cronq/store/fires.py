@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import RowMapping, select
+from sqlalchemy import RowMapping, Select, select, text
 
 from cronq.job import State, Trigger
 from cronq.schedule import Reason
 from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule
-from cronq.store.tables import job, schedule_version
+from cronq.store.tables import BATCH_HEAD, job, schedule_version
 from cronq.timing import Delay, Timing, fires_between, omissions, timing_from
 
 MICROSECOND: Final = timedelta(microseconds=1)
@@ -44,7 +44,7 @@ def fires(
     versions = _versions(database, stored)
     expected = list(islice(_expected(versions, start, end), limit + 1))
     more = expected[limit] if len(expected) > limit else None
-    rows = _rows(database, stored.id, start, more or end, limit + 1)
+    rows = _rows(database, stored, start, more or end, limit + 1)
     if len(rows) > limit:
         more = rows[limit]["fire_time"]
     stop = more or end
@@ -70,7 +70,7 @@ def latest_fires(database: Database, stored: StoredSchedule, count: int) -> list
     while fire_time is not None and fire_time >= born and len(expected) < count:
         expected.append(fire_time)
         fire_time = timing.previous(fire_time)
-    found = _merge(stored, _newest_rows(database, stored.id, now, count), expected, now)
+    found = _merge(stored, _newest_rows(database, stored, now, count), expected, now)
     return [found[fire_time] for fire_time in sorted(found, reverse=True)][:count]
 
 
@@ -106,6 +106,7 @@ REASONS: Final = {
     Reason.BUFFER_FULL: "too many fire times were waiting for their turn already",
     Reason.LIMIT_REACHED: "the schedule had fired as often as it may",
     Reason.QUOTA: "the tenant's quota was used up",
+    Reason.UPSTREAM: "a schedule that it comes after did not complete its job of this fire time",
 }
 """What each reason means, as a sentence."""
 
@@ -210,25 +211,26 @@ def _left_out(versions: list[Version], start: datetime, end: datetime) -> Iterat
 
 
 def _rows(
-    database: Database, schedule_id: str, start: datetime, end: datetime, limit: int
+    database: Database, stored: StoredSchedule, start: datetime, end: datetime, limit: int
 ) -> list[RowMapping]:
     query = (
-        select(job)
-        .where(job.c.schedule_id == schedule_id, job.c.fire_time >= start, job.c.fire_time < end)
-        .order_by(job.c.fire_time, job.c.item)
+        jobs_of(stored)
+        .where(job.c.fire_time >= start, job.c.fire_time < end)
+        .order_by(job.c.fire_time)
         .limit(limit)
     )
     with database.autocommit() as connection:
         return list(connection.execute(query).mappings())
 
 
-def _newest_rows(database: Database, schedule_id: str, now: datetime, count: int) -> list[RowMapping]:
-    query = (
-        select(job)
-        .where(job.c.schedule_id == schedule_id, job.c.fire_time <= now)
-        .order_by(job.c.fire_time.desc())
-        .limit(count)
-    )
+def jobs_of(stored: StoredSchedule) -> Select[Any]:
+    """Select a schedule's jobs: of a fan-out those that find its items, which are one per fire time."""
+    query = select(job).where(job.c.schedule_id == stored.id)
+    return query if stored.definition.fan_out is None else query.where(text(BATCH_HEAD))
+
+
+def _newest_rows(database: Database, stored: StoredSchedule, now: datetime, count: int) -> list[RowMapping]:
+    query = jobs_of(stored).where(job.c.fire_time <= now).order_by(job.c.fire_time.desc()).limit(count)
     with database.autocommit() as connection:
         return list(connection.execute(query).mappings())
 

@@ -7,6 +7,8 @@ from typing import Any, Final
 from sqlalchemy import Row, RowMapping, select
 
 from cronq.store.database import Database
+from cronq.store.fires import jobs_of
+from cronq.store.schedules import StoredSchedule
 from cronq.store.tables import job, schedule_version
 
 OUTCOME: Final = (
@@ -24,12 +26,13 @@ OUTCOME: Final = (
 
 
 def outcomes(
-    database: Database, schedule_id: str, since: datetime, until: datetime, *, limit: int
+    database: Database, stored: StoredSchedule, since: datetime, until: datetime, *, limit: int
 ) -> list[RowMapping]:
     """Return `OUTCOME` of the jobs whose fire time lies in [since, until], the newest first."""
     query = (
-        select(*(job.c[name] for name in OUTCOME))
-        .where(job.c.schedule_id == schedule_id, job.c.fire_time >= since, job.c.fire_time <= until)
+        jobs_of(stored)
+        .with_only_columns(*(job.c[name] for name in OUTCOME))
+        .where(job.c.fire_time >= since, job.c.fire_time <= until)
         .order_by(job.c.fire_time.desc())
         .limit(limit)
     )
@@ -37,19 +40,22 @@ def outcomes(
         return list(connection.execute(query).mappings())
 
 
-def recent_jobs(database: Database, ids: Iterable[str], count: int) -> dict[str, list[RowMapping]]:
-    """Return `OUTCOME` of the last `count` fire times' jobs of each of the schedules `ids`, oldest first."""
+def recent_jobs(
+    database: Database, schedules: Iterable[StoredSchedule], count: int
+) -> dict[str, list[RowMapping]]:
+    """Return `OUTCOME` of the last `count` fire times' jobs of each of `schedules`, oldest first, by its id."""
     recent = {}
     with database.autocommit() as connection:
         now = database.clock_in(connection)
-        for schedule_id in ids:
+        for stored in schedules:
             query = (
-                select(*(job.c[name] for name in OUTCOME))
-                .where(job.c.schedule_id == schedule_id, job.c.fire_time <= now)
+                jobs_of(stored)
+                .with_only_columns(*(job.c[name] for name in OUTCOME))
+                .where(job.c.fire_time <= now)
                 .order_by(job.c.fire_time.desc())
                 .limit(count)
             )
-            recent[schedule_id] = list(connection.execute(query).mappings())[::-1]
+            recent[stored.id] = list(connection.execute(query).mappings())[::-1]
     return recent
 
 

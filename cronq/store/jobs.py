@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, select, text, tuple_, update
 from sqlalchemy.orm import Session
 
 from cronq.errors import JobRefused, UnknownJob
@@ -15,7 +15,7 @@ from cronq.schedule import schedule_id
 from cronq.store.agenda import DueJob, insert_job
 from cronq.store.attempts import GRACE_S
 from cronq.store.database import Database
-from cronq.store.tables import attempt, job
+from cronq.store.tables import HEAD, attempt, batch, job
 from cronq.store.values import contains
 
 
@@ -206,11 +206,16 @@ def request_cancel_of_schedules(database: Database, ids: Sequence[str], *, at_on
     with database.begin() as connection:
         connection.execute(
             update(job)
-            .where(job.c.schedule_id.in_(ids), job.c.state.in_([State.PENDING, State.RETRYING]))
+            .where(job.c.schedule_id.in_(ids), job.c.state.in_([State.PENDING, State.RETRYING]), text(HEAD))
             .values(state=State.CANCELLED, cancel_requested_at=now, finished_at=now, updated_at=now)
         )
         connection.execute(
             update(job)
-            .where(job.c.schedule_id.in_(ids), job.c.state == State.RUNNING)
+            .where(job.c.schedule_id.in_(ids), job.c.state == State.RUNNING, text(HEAD))
             .values(cancel_requested_at=func.coalesce(job.c.cancel_requested_at, since), updated_at=now)
+        )
+        connection.execute(
+            update(batch)
+            .where(batch.c.schedule_id.in_(ids), batch.c.ended_at.is_(None))
+            .values(cancelled_at=func.coalesce(batch.c.cancelled_at, now))
         )

@@ -111,6 +111,7 @@ def planned_jobs(database: Database, limit: int) -> list[RowMapping]:
         .where(
             job.c.state.in_([State.SCHEDULED, State.RETRYING]),
             job.c.published_at.is_(None),
+            job.c.held_at.is_(None),
             job.c.due_at > database.clock(),
         )
         .order_by(job.c.due_at)
@@ -128,6 +129,7 @@ def overdue_jobs(database: Database, limit: int) -> list[RowMapping]:
         .where(
             job.c.state.in_([State.SCHEDULED, State.RETRYING]),
             job.c.published_at.is_(None),
+            job.c.held_at.is_(None),
             job.c.due_at < late,
         )
         .order_by(job.c.due_at)

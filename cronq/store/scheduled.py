@@ -12,8 +12,11 @@ def job_of(
 ) -> DueJob:
     """Return the job of one fire time of `stored`, as the schedule is declared now."""
     declared = stored.definition
+    job_id = scheduled_job_id(stored.id, fire_time, item)
+    fans_out = declared.fan_out is not None
     return DueJob(
-        id=scheduled_job_id(stored.id, fire_time, item),
+        id=job_id,
+        batch_id=job_id if fans_out else None,
         schedule_id=stored.id,
         schedule_name=declared.name,
         schedule_version=stored.version,
@@ -28,6 +31,7 @@ def job_of(
         tenant=declared.tenant,
         overlap=declared.overlap,
         max_attempts=declared.max_attempts,
-        callback_url=declared.callback_url,
+        # Of a fan-out, each item's end is told.
+        callback_url=None if fans_out else declared.callback_url,
         due_at=due_at,
     )

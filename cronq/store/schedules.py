@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, delete, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, select, text, update
 
 from cronq.errors import JobRefused, UnknownSchedule
 from cronq.job import State, Trigger
-from cronq.schedule import CatchUp, Overlap, Schedule
+from cronq.schedule import After, CatchUp, Join, Overlap, Schedule
 from cronq.store.database import Database
-from cronq.store.tables import job, schedule, schedule_version
+from cronq.store.tables import BATCH_HEAD, batch, job, schedule, schedule_version
 
 LONGEST_NAME: Final = 255
 TOP_PRIORITY: Final = 9
@@ -53,6 +53,14 @@ def check_schedule(declared: Schedule) -> None:
             raise JobRefused(f"its {what} has {len(value)} characters; write 1 to {LONGEST_NAME}")
         if value is not None and "\0" in value:
             raise JobRefused(f"its {what} has a NUL character in it, which cannot be stored")
+    if declared.on_complete is not None and declared.fan_out is None:
+        raise JobRefused(
+            "on_complete is for the end of a fan-out, and it has none; use after= in another schedule"
+        )
+    if declared.after is not None and declared.timing.get("kind") == "delay":
+        raise JobRefused(
+            "a fixed delay has no fire times in common with others, so it cannot come after them"
+        )
     if declared.priority is not None and not 0 <= declared.priority <= TOP_PRIORITY:
         raise JobRefused(f"its priority {declared.priority} is not between 0 and {TOP_PRIORITY}")
     if declared.pause_after is not None and declared.pause_after < 1:
@@ -74,10 +82,17 @@ def from_data(data: dict[str, Any]) -> Schedule:
         "args": tuple,
         "overlap": Overlap,
         "catch_up": CatchUp,
+        "after": _after,
         **dict.fromkeys(DURATIONS, lambda seconds: timedelta(seconds=seconds)),
     }
     known = {each.name for each in fields(Schedule)}
     return Schedule(**{name: read.get(name, _same)(value) for name, value in data.items() if name in known})
+
+
+def _after(data: dict[str, Any] | None) -> After | None:
+    if data is None:
+        return None
+    return After(tuple(data["schedules"]), Join(data["join"]), on_failure=data["on_failure"])
 
 
 def _same(value: Any) -> Any:  # noqa: ANN401 - any JSON value
@@ -208,19 +223,21 @@ def take_back_planned(
     rewind: let planning start again at the first of them.
     """
     first: dict[str, datetime] = {}
+    # Whoever is finding a batch's items learns here that it is over; they go with it.
+    connection.execute(delete(batch).where(batch.c.schedule_id.in_(ids), batch.c.fire_time > now))
     gone = connection.execute(
         delete(job)
         .where(
             job.c.schedule_id.in_(ids),
             # SKIPPED: a fire time ahead that the old timing left out.
-            job.c.state.in_([State.SCHEDULED, State.SKIPPED]),
+            job.c.state.in_([State.SCHEDULED, State.SKIPPED]) | text(f"({BATCH_HEAD})"),
             job.c.trigger == Trigger.SCHEDULE,
             job.c.fire_time > now,
         )
         .returning(job.c.schedule_id, job.c.fire_time, job.c.state)
     )
     for schedule_id, fire_time, state in gone:
-        if state == State.SCHEDULED:
+        if state != State.SKIPPED:
             first[schedule_id] = min(fire_time, first.get(schedule_id, fire_time))
     if rewind and first:
         connection.execute(
@@ -235,9 +252,9 @@ def planned_ahead(connection: Connection, now: datetime) -> dict[str, list[datet
     """Return the fire times ahead of `now` that are planned and not published, by schedule."""
     planned: dict[str, list[datetime]] = {}
     rows = connection.execute(
-        select(job.c.schedule_id, job.c.fire_time).where(
-            job.c.state == State.SCHEDULED, job.c.trigger == Trigger.SCHEDULE, job.c.fire_time > now
-        )
+        select(job.c.schedule_id, job.c.fire_time)
+        .where(job.c.state == State.SCHEDULED, job.c.trigger == Trigger.SCHEDULE, job.c.fire_time > now)
+        .distinct()
     )
     for schedule_id, fire_time in rows:
         planned.setdefault(schedule_id, []).append(fire_time)

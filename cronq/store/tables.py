@@ -90,14 +90,22 @@ deploy = Table(
     Column("at", UtcDateTime, nullable=False),
 )
 
-_WAITING = text("state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL")
+_WAITING = text("state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL")
 _PUBLISHED = text("state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL")
 FOREIGN = (
-    "published_at IS NULL AND (state = 'RETRYING' OR "
-    "(state = 'SCHEDULED' AND (attempts > 0 OR trigger NOT IN ('schedule', 'catch_up'))))"
+    "published_at IS NULL AND held_at IS NULL AND (state = 'RETRYING' OR "
+    "(state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
 )
 """Jobs that wait for a due time and that the leader did not plan itself: it has to find them."""
-_ACTIVE = text("state IN ('PENDING', 'RUNNING', 'RETRYING')")
+HEAD = "(batch_id IS NULL OR batch_id = id)"
+"""A job of its own, or the one that finds a batch's items; not an item."""
+_ACTIVE = text(f"state IN ('PENDING', 'RUNNING', 'RETRYING') AND {HEAD}")
+UNFINISHED_ITEM = "batch_id IS NOT NULL AND state <> 'COMPLETED'"
+"""What a batch still has to do, or did not do: a completed item costs nothing to count."""
+AWAITING = f"held_at IS NOT NULL AND state = 'SCHEDULED' AND {HEAD}"
+"""Jobs that wait for jobs of other schedules."""
+BATCH_HEAD = "batch_id = id"
+_OPEN_BATCH = text("ended_at IS NULL")
 _TENANT = text("tenant IS NOT NULL")
 _BACKFILL = text("trigger = 'backfill'")
 _DEAD = text("dead_at IS NOT NULL")
@@ -114,6 +122,9 @@ job = Table(
     Column("schedule_version", Integer),
     Column("fire_time", UtcDateTime),
     Column("item", String(255), nullable=False, server_default=""),
+    Column(
+        "batch_id", String(36), comment="of a fan-out: the job that finds its items; its own id, or theirs"
+    ),
     Column("trigger", String(16), nullable=False),
     Column("task", String(255), nullable=False),
     Column("args", JSON, nullable=False),
@@ -146,6 +157,16 @@ job = Table(
     Column("callback_url", Text, comment="whom to tell of its end: a trigger adds a job that does"),
     Column("dead_at", UtcDateTime, comment="when it became a dead letter"),
     Column("copied_at", UtcDateTime, comment="when its message was put into the dead-letter queue"),
+    Column(
+        "held_at", UtcDateTime, comment="since when it waits for its batch to resume, or for other schedules"
+    ),
+    Column(
+        "awaited",
+        Boolean,
+        nullable=False,
+        server_default=text("false"),
+        comment="the leader is told of its end",
+    ),
     Column("planned_at", UtcDateTime, nullable=False),
     Column("published_at", UtcDateTime),
     Column("publishes", Integer, nullable=False, server_default="0"),
@@ -155,7 +176,7 @@ job = Table(
     # The guarantee that no lock can give: a fire time is planned once, whoever plans it how often.
     UniqueConstraint("schedule_id", "fire_time", "item", name="cronq_job_one_per_fire_time"),
     Index("cronq_job_waiting", "due_at", postgresql_where=_WAITING, sqlite_where=_WAITING),
-    Index("cronq_job_foreign", "due_at", postgresql_where=text(FOREIGN), sqlite_where=text(FOREIGN)),
+    Index("cronq_job_foreign", "due_at", "id", postgresql_where=text(FOREIGN), sqlite_where=text(FOREIGN)),
     Index("cronq_job_active", "schedule_id", postgresql_where=_ACTIVE, sqlite_where=_ACTIVE),
     Index(
         "cronq_job_published",
@@ -191,6 +212,41 @@ job = Table(
     Index("cronq_job_of_backfill", "item", "state", postgresql_where=_BACKFILL, sqlite_where=_BACKFILL),
     Index("cronq_job_dead", "dead_at", postgresql_where=_DEAD, sqlite_where=_DEAD),
     Index("cronq_job_uncopied", "id", postgresql_where=text(UNCOPIED), sqlite_where=text(UNCOPIED)),
+    Index(
+        "cronq_job_of_batch",
+        "batch_id",
+        "state",
+        "held_at",
+        postgresql_where=text(UNFINISHED_ITEM),
+        sqlite_where=text(UNFINISHED_ITEM),
+    ),
+    Index(
+        "cronq_job_batch_head",
+        "schedule_id",
+        "fire_time",
+        postgresql_where=text(BATCH_HEAD),
+        sqlite_where=text(BATCH_HEAD),
+    ),
+    Index("cronq_job_awaiting", "fire_time", postgresql_where=text(AWAITING), sqlite_where=text(AWAITING)),
+)
+
+batch = Table(
+    "cronq_batch",
+    metadata,
+    Column("id", String(36), primary_key=True, comment="the id of the job that finds its items"),
+    Column("schedule_id", String(36), nullable=False),
+    Column("schedule_name", String(255), nullable=False),
+    Column("fire_time", UtcDateTime, comment="null: it was asked for by hand"),
+    Column("task", String(255), nullable=False),
+    Column("total", Integer, nullable=False, server_default="0", comment="how many items were found"),
+    Column("on_complete", String(255), comment="the task that runs once when all items are at an end"),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("paused_at", UtcDateTime),
+    Column("cancelled_at", UtcDateTime),
+    Column("ended_at", UtcDateTime, comment="when all items were at an end; null: they are not"),
+    Column("counts", JSON, comment="of an ended one: how many items ended in each state"),
+    Index("cronq_batch_open", "schedule_id", postgresql_where=_OPEN_BATCH, sqlite_where=_OPEN_BATCH),
+    Index("cronq_batch_by_time", "created_at", "id"),
 )
 
 backfill = Table(

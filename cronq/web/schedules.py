@@ -37,7 +37,7 @@ def schedules(request: Request, q: str = "", only: str | None = None, after: str
     parts = parts_of(request)
     found = overview.find_schedules(parts.database, text=q, only=only, after=after, limit=PER_PAGE + 1)
     shown = found[:PER_PAGE]
-    recent = history.recent_jobs(parts.database, [each.id for each in shown], SPARK)
+    recent = history.recent_jobs(parts.database, shown, SPARK)
     at = parts.database.clock()
     more = None
     if len(found) > PER_PAGE:
@@ -82,8 +82,8 @@ def one_schedule(
         past, more = fires(parts.database, stored, since, since + timedelta(days=31), limit=100)
     timing = timing_from(stored.definition.timing)
     filled = calendar.empty_calendar(timing.daily_bound(), zone_of(tz_of(timing)), now)
-    counted = history.outcomes(parts.database, stored.id, filled.start, now, limit=calendar.MOST_JOBS)
-    recent = history.recent_jobs(parts.database, [stored.id], CHARTED)[stored.id]
+    counted = history.outcomes(parts.database, stored, filled.start, now, limit=calendar.MOST_JOBS)
+    recent = history.recent_jobs(parts.database, [stored], CHARTED)[stored.id]
     return page(
         request,
         "schedule.html",

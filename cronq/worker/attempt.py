@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cronq.context import JobContext, running
+from cronq.context import JobContext, lease, running
 from cronq.errors import Cancelled
 from cronq.failpoints import failpoint
 from cronq.job import State
@@ -93,9 +93,11 @@ def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Calla
     context = _context(work, claim, record)
     desk.hold(token, report)
     started = time.monotonic()
+    leased = lease.set(token)
     try:
         result, error = _perform(body, context, report, cancelled=claim.cancel_requested)
     finally:
+        lease.reset(leased)
         desk.let_go(token)
     exits = isinstance(error, SystemExit)
     if exits:

@@ -19,6 +19,7 @@ from cronq.store.attempts import Claim, Settlement, age_s, bury, claim, is_compl
 from cronq.store.database import Database, is_outage
 from cronq.store.once import Remembered, recall, remember
 from cronq.telemetry.log import get_logger
+from cronq.worker.expansion import expand
 from cronq.worker.lease_keeper import LeaseKeeper
 
 T = TypeVar("T")
@@ -104,6 +105,12 @@ class StoreDesk:
             send_notice(self._client, prefix, "job", job_id=settlement.job_id)
         elif ends_awaited and schedule_id is not None and settlement.state in ENDS:
             send_notice(self._client, prefix, "ended", schedule_id=schedule_id)
+
+    def expand(self, head_id: str) -> dict[str, int]:
+        """Add the jobs of a batch, and let the leader know."""
+        counts = expand(self._database, head_id, max_payload_bytes=self._settings.max_payload_bytes)
+        send_notice(self._client, self._settings.key_prefix, "items", batch_id=head_id)
+        return counts
 
     def report(self, job_id: str, attempt: int, *, events: bool) -> Report:
         """Open the job's progress."""

@@ -92,7 +92,10 @@ def _around(
             # So that Celery's own back-off and `self.request.retries` count right.
             request.retries = claim.attempt - 1
 
-        ended = run_attempt(desk, work, lambda: _run(run, args, kwargs), on_claim)
+        def body() -> Any:  # noqa: ANN401
+            return desk.expand(work.job_id) if facts.get("expand") else _run(run, args, kwargs)
+
+        ended = run_attempt(desk, work, body, on_claim)
         if ended.settlement is not None:
             desk.tell_leader(
                 ended.settlement, facts.get("schedule_id"), ends_awaited=bool(facts.get("notify"))
@@ -184,7 +187,8 @@ def _work(task: Any, request: Any, facts: dict[str, Any], policies: tuple[Policy
         tenant=facts.get("tenant"),
         worker=f"{request.hostname}/{os.getpid()}",
         default_attempts=UNLIMITED if task.max_retries is None else int(task.max_retries) + 1,
-        policies=policies,
+        # What its author says of the task's failures is not said of finding what there is to do.
+        policies=(Policy(),) if facts.get("expand") else policies,
         time_out=(SoftTimeLimitExceeded,),
         time_limit_s=(request.timelimit or (None,))[0] or task.time_limit or task.app.conf.task_time_limit,
         events=task.send_events,

@@ -128,7 +128,7 @@ def test_its_jobs_are_found_by_the_leader_and_gate_nothing(world: World) -> None
     world.begin(3, concurrency=3)
     world.go_on()
     found = foreign_jobs(world.rows.database, until=world.rows.now(), limit=10)
-    assert world.ago([job.fire_time for job in found if job.fire_time]) == [3, 2, 1]
+    assert sorted(world.ago([job.fire_time for job in found if job.fire_time])) == [1, 2, 3]
     assert not any(job.exclusive for job in found)
     assert world.told == 1
 

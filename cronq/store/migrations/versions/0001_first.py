@@ -49,6 +49,47 @@ def upgrade() -> None:
         sqlite_where=sa.text("state = 'RUNNING'"),
     )
     op.create_table(
+        "cronq_batch",
+        sa.Column(
+            "id", sa.String(length=36), nullable=False, comment="the id of the job that finds its items"
+        ),
+        sa.Column("schedule_id", sa.String(length=36), nullable=False),
+        sa.Column("schedule_name", sa.String(length=255), nullable=False),
+        sa.Column("fire_time", UtcDateTime(), nullable=True, comment="null: it was asked for by hand"),
+        sa.Column("task", sa.String(length=255), nullable=False),
+        sa.Column(
+            "total", sa.Integer(), server_default="0", nullable=False, comment="how many items were found"
+        ),
+        sa.Column(
+            "on_complete",
+            sa.String(length=255),
+            nullable=True,
+            comment="the task that runs once when all items are at an end",
+        ),
+        sa.Column("created_at", UtcDateTime(), nullable=False),
+        sa.Column("paused_at", UtcDateTime(), nullable=True),
+        sa.Column("cancelled_at", UtcDateTime(), nullable=True),
+        sa.Column(
+            "ended_at",
+            UtcDateTime(),
+            nullable=True,
+            comment="when all items were at an end; null: they are not",
+        ),
+        sa.Column(
+            "counts", sa.JSON(), nullable=True, comment="of an ended one: how many items ended in each state"
+        ),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("cronq_batch_by_time", "cronq_batch", ["created_at", "id"], unique=False)
+    op.create_index(
+        "cronq_batch_open",
+        "cronq_batch",
+        ["schedule_id"],
+        unique=False,
+        postgresql_where=sa.text("ended_at IS NULL"),
+        sqlite_where=sa.text("ended_at IS NULL"),
+    )
+    op.create_table(
         "cronq_dead_message",
         sa.Column("id", sa.String(length=36), nullable=False),
         sa.Column("dead_at", UtcDateTime(), nullable=False),
@@ -97,6 +138,12 @@ def upgrade() -> None:
         sa.Column("schedule_version", sa.Integer(), nullable=True),
         sa.Column("fire_time", UtcDateTime(), nullable=True),
         sa.Column("item", sa.String(length=255), server_default="", nullable=False),
+        sa.Column(
+            "batch_id",
+            sa.String(length=36),
+            nullable=True,
+            comment="of a fan-out: the job that finds its items; its own id, or theirs",
+        ),
         sa.Column("trigger", sa.String(length=16), nullable=False),
         sa.Column("task", sa.String(length=255), nullable=False),
         sa.Column("args", sa.JSON(), nullable=False),
@@ -153,6 +200,19 @@ def upgrade() -> None:
             nullable=True,
             comment="when its message was put into the dead-letter queue",
         ),
+        sa.Column(
+            "held_at",
+            UtcDateTime(),
+            nullable=True,
+            comment="since when it waits for its batch to resume, or for other schedules",
+        ),
+        sa.Column(
+            "awaited",
+            sa.Boolean(),
+            server_default=sa.text("false"),
+            nullable=False,
+            comment="the leader is told of its end",
+        ),
         sa.Column("planned_at", UtcDateTime(), nullable=False),
         sa.Column("published_at", UtcDateTime(), nullable=True),
         sa.Column("publishes", sa.Integer(), server_default="0", nullable=False),
@@ -167,8 +227,32 @@ def upgrade() -> None:
         "cronq_job",
         ["schedule_id"],
         unique=False,
-        postgresql_where=sa.text("state IN ('PENDING', 'RUNNING', 'RETRYING')"),
-        sqlite_where=sa.text("state IN ('PENDING', 'RUNNING', 'RETRYING')"),
+        postgresql_where=sa.text(
+            "state IN ('PENDING', 'RUNNING', 'RETRYING') AND (batch_id IS NULL OR batch_id = id)"
+        ),
+        sqlite_where=sa.text(
+            "state IN ('PENDING', 'RUNNING', 'RETRYING') AND (batch_id IS NULL OR batch_id = id)"
+        ),
+    )
+    op.create_index(
+        "cronq_job_awaiting",
+        "cronq_job",
+        ["fire_time"],
+        unique=False,
+        postgresql_where=sa.text(
+            "held_at IS NOT NULL AND state = 'SCHEDULED' AND (batch_id IS NULL OR batch_id = id)"
+        ),
+        sqlite_where=sa.text(
+            "held_at IS NOT NULL AND state = 'SCHEDULED' AND (batch_id IS NULL OR batch_id = id)"
+        ),
+    )
+    op.create_index(
+        "cronq_job_batch_head",
+        "cronq_job",
+        ["schedule_id", "fire_time"],
+        unique=False,
+        postgresql_where=sa.text("batch_id = id"),
+        sqlite_where=sa.text("batch_id = id"),
     )
     op.create_index("cronq_job_by_state", "cronq_job", ["state", "planned_at"], unique=False)
     op.create_index(
@@ -192,13 +276,13 @@ def upgrade() -> None:
     op.create_index(
         "cronq_job_foreign",
         "cronq_job",
-        ["due_at"],
+        ["due_at", "id"],
         unique=False,
         postgresql_where=sa.text(
-            "published_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR trigger NOT IN ('schedule', 'catch_up'))))"
+            "published_at IS NULL AND held_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
         ),
         sqlite_where=sa.text(
-            "published_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR trigger NOT IN ('schedule', 'catch_up'))))"
+            "published_at IS NULL AND held_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
         ),
     )
     op.create_index(
@@ -216,6 +300,14 @@ def upgrade() -> None:
         unique=False,
         postgresql_where=sa.text("trigger = 'backfill'"),
         sqlite_where=sa.text("trigger = 'backfill'"),
+    )
+    op.create_index(
+        "cronq_job_of_batch",
+        "cronq_job",
+        ["batch_id", "state", "held_at"],
+        unique=False,
+        postgresql_where=sa.text("batch_id IS NOT NULL AND state <> 'COMPLETED'"),
+        sqlite_where=sa.text("batch_id IS NOT NULL AND state <> 'COMPLETED'"),
     )
     op.create_index(
         "cronq_job_one_running_per_schedule",
@@ -246,8 +338,12 @@ def upgrade() -> None:
         "cronq_job",
         ["due_at"],
         unique=False,
-        postgresql_where=sa.text("state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL"),
-        sqlite_where=sa.text("state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL"),
+        postgresql_where=sa.text(
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL"
+        ),
+        sqlite_where=sa.text(
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL"
+        ),
     )
     op.create_table(
         "cronq_leader",
@@ -402,8 +498,12 @@ def downgrade() -> None:
     op.drop_index(
         "cronq_job_waiting",
         table_name="cronq_job",
-        postgresql_where=sa.text("state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL"),
-        sqlite_where=sa.text("state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL"),
+        postgresql_where=sa.text(
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL"
+        ),
+        sqlite_where=sa.text(
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL"
+        ),
     )
     op.drop_index(
         "cronq_job_uncopied",
@@ -424,6 +524,12 @@ def downgrade() -> None:
         sqlite_where=sa.text("exclusive AND state = 'RUNNING'"),
     )
     op.drop_index(
+        "cronq_job_of_batch",
+        table_name="cronq_job",
+        postgresql_where=sa.text("batch_id IS NOT NULL AND state <> 'COMPLETED'"),
+        sqlite_where=sa.text("batch_id IS NOT NULL AND state <> 'COMPLETED'"),
+    )
+    op.drop_index(
         "cronq_job_of_backfill",
         table_name="cronq_job",
         postgresql_where=sa.text("trigger = 'backfill'"),
@@ -439,10 +545,10 @@ def downgrade() -> None:
         "cronq_job_foreign",
         table_name="cronq_job",
         postgresql_where=sa.text(
-            "published_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR trigger NOT IN ('schedule', 'catch_up'))))"
+            "published_at IS NULL AND held_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
         ),
         sqlite_where=sa.text(
-            "published_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR trigger NOT IN ('schedule', 'catch_up'))))"
+            "published_at IS NULL AND held_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
         ),
     )
     op.drop_index(
@@ -461,15 +567,43 @@ def downgrade() -> None:
     )
     op.drop_index("cronq_job_by_state", table_name="cronq_job")
     op.drop_index(
+        "cronq_job_batch_head",
+        table_name="cronq_job",
+        postgresql_where=sa.text("batch_id = id"),
+        sqlite_where=sa.text("batch_id = id"),
+    )
+    op.drop_index(
+        "cronq_job_awaiting",
+        table_name="cronq_job",
+        postgresql_where=sa.text(
+            "held_at IS NOT NULL AND state = 'SCHEDULED' AND (batch_id IS NULL OR batch_id = id)"
+        ),
+        sqlite_where=sa.text(
+            "held_at IS NOT NULL AND state = 'SCHEDULED' AND (batch_id IS NULL OR batch_id = id)"
+        ),
+    )
+    op.drop_index(
         "cronq_job_active",
         table_name="cronq_job",
-        postgresql_where=sa.text("state IN ('PENDING', 'RUNNING', 'RETRYING')"),
-        sqlite_where=sa.text("state IN ('PENDING', 'RUNNING', 'RETRYING')"),
+        postgresql_where=sa.text(
+            "state IN ('PENDING', 'RUNNING', 'RETRYING') AND (batch_id IS NULL OR batch_id = id)"
+        ),
+        sqlite_where=sa.text(
+            "state IN ('PENDING', 'RUNNING', 'RETRYING') AND (batch_id IS NULL OR batch_id = id)"
+        ),
     )
     op.drop_table("cronq_job")
     op.drop_table("cronq_deploy")
     op.drop_index("cronq_dead_message_by_time", table_name="cronq_dead_message")
     op.drop_table("cronq_dead_message")
+    op.drop_index(
+        "cronq_batch_open",
+        table_name="cronq_batch",
+        postgresql_where=sa.text("ended_at IS NULL"),
+        sqlite_where=sa.text("ended_at IS NULL"),
+    )
+    op.drop_index("cronq_batch_by_time", table_name="cronq_batch")
+    op.drop_table("cronq_batch")
     op.drop_index(
         "cronq_backfill_running",
         table_name="cronq_backfill",
