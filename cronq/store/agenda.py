@@ -146,9 +146,8 @@ def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJo
     """Insert planned jobs and skipped fire times; one that exists already stays as it is. Return how many."""
     if not jobs:
         return 0
-    return connection.execute(
-        database.insert(job).on_conflict_do_nothing(), [_values(planned, now) for planned in jobs]
-    ).rowcount
+    statement = database.insert(job).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+    return connection.execute(statement, [_values(planned, now) for planned in jobs]).rowcount
 
 
 def insert_job(database: Database, connection: Connection, demanded: DueJob, now: datetime) -> bool:

@@ -109,6 +109,7 @@ def rate_of(database: Database, found: Batch) -> float:
         select(func.count())
         .select_from(job)
         .where(job.c.updated_at >= since, job.c.finished_at >= since, job.c.batch_id == found.id)
+        .where(job.c.item != "")
     )
     with database.autocommit() as connection:
         ended: int = connection.execute(query).scalar_one()

@@ -43,7 +43,7 @@ def outcomes(
 def recent_jobs(
     database: Database, schedules: Iterable[StoredSchedule], count: int
 ) -> dict[str, list[RowMapping]]:
-    """Return `OUTCOME` of the last `count` fire times' jobs of each of `schedules`, oldest first, by its id."""
+    """Return `OUTCOME` of the last `count` fire times' jobs of each of `schedules`, oldest first."""
     recent = {}
     with database.autocommit() as connection:
         now = database.clock_in(connection)
