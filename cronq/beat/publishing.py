@@ -76,7 +76,13 @@ class Publishing:
         gc.disable()
         try:
             while batch := self.agenda.pop_due(self.clock.now(), self.publisher.batch):
-                if not self._send(self._pass_gate(batch)):
+                try:
+                    passed = self._pass_gate(batch)
+                except Exception:
+                    # SQL did not say who may pass: none was sent, and all are still due when it answers.
+                    self.add_unknown(batch)
+                    raise
+                if not self._send(passed):
                     return
         finally:
             gc.enable()

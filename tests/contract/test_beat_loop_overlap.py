@@ -1,9 +1,13 @@
 """Overlap policies at the edges of a batch."""
 
+from typing import Any
+
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from cronq.job import State
 from cronq.schedule import Overlap
+from cronq.store import agenda
 from cronq.store.schedules import get_schedule
 
 from .rows import Rows
@@ -33,3 +37,27 @@ def test_a_queue_is_as_long_as_its_schedule_says(world: World) -> None:
     world.step()
     assert rows.state(waiting) is State.SCHEDULED
     assert (rows.row(dropped)["state"], rows.row(dropped)["reason"]) == ("SKIPPED", "buffer_full")
+
+
+@pytest.mark.parametrize("question", ["busy_schedules", "mark_skipped"])
+def test_what_is_due_while_sql_is_away_goes_out_as_soon_as_it_is_back(
+    world: World, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    rows: Rows = world.rows
+    rows.claim(rows.job(schedule="busy", overlap=Overlap.SKIP, due_in=-9))
+    skipped = rows.job(schedule="busy", overlap=Overlap.SKIP, due_in=-1)
+    free = rows.job(schedule="free", overlap=Overlap.ALLOW, due_in=-1)
+
+    def away(*_args: Any) -> None:
+        raise OperationalError("SELECT 1", {}, Exception("the server went away"))
+
+    with monkeypatch.context() as patched:
+        world.loop.publishing.begin()
+        world.loop.publishing.add_unknown(agenda.read_waiting(rows.database, [skipped, free]))
+        patched.setattr(agenda, question, away)
+        with pytest.raises(OperationalError):
+            world.loop.publishing.publish_due()
+    assert world.broker.sent == []
+    world.loop.publishing.publish_due()
+    assert world.broker.sent == [free]
+    assert rows.state(skipped) is State.SKIPPED
