@@ -72,6 +72,7 @@ def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: 
     """Take the lease on a job, or return None: it is another's, not due, over, or unknown.
 
     A job whose lease ran out is not taken here: the rescue first writes down what became of that attempt.
+    To ask again with the same token is safe: a claim whose answer got lost is confirmed, not refused.
     """
     # A claim that a crash of PostgreSQL itself loses is as if it had never been: the settlement that follows
     # is durable, and makes everything before it durable.
@@ -82,12 +83,17 @@ def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: 
     )
     statement = f"""
         UPDATE cronq_job SET
-            state = 'RUNNING', attempts = attempts + 1, lease_token = :token, worker = :worker,
+            attempts = attempts + CASE WHEN state = 'RUNNING' THEN 0 ELSE 1 END,
+            state = 'RUNNING', lease_token = :token, worker = :worker,
             lease_until = {database.now_sql(":lease_s")},
             started_at = {database.now_sql()}, updated_at = {database.now_sql()},
             published_at = coalesce(published_at, {database.now_sql()})
         WHERE id = :id AND due_at <= {database.now_sql(str(EARLY_S))}
-            AND state IN ('SCHEDULED', 'PENDING', 'RETRYING') AND held_at IS NULL {relaxed}
+            AND (
+                state IN ('SCHEDULED', 'PENDING', 'RETRYING') AND held_at IS NULL
+                OR state = 'RUNNING' AND lease_token = :token
+            )
+            {relaxed}
         RETURNING attempts, max_attempts + attempts_before, crashes, cancel_requested_at, attempts_before
     """
     values = {"id": job_id, "token": token, "worker": worker, "lease_s": lease_s}
@@ -120,11 +126,14 @@ def renew(database: Database, tokens: Sequence[str], *, lease_s: float) -> dict[
 
 
 def expiring(database: Database, *, worker_prefix: str, within_s: float) -> list[tuple[str, str]]:
-    """Return (worker, token) of one worker's live leases that run out within `within_s` seconds."""
+    """Return (worker, token) of one worker's leases that run out within `within_s` seconds, or have.
+
+    One that ran out while SQL was away, and was not rescued, may still be renewed.
+    """
     statement = text(f"""
         SELECT worker, lease_token FROM cronq_job
         WHERE state = 'RUNNING' AND lease_until < {database.now_sql(":within_s")}
-            AND lease_until >= {database.now_sql()} AND substr(worker, 1, :length) = :prefix
+            AND substr(worker, 1, :length) = :prefix
     """)
     values = {"within_s": within_s, "length": len(worker_prefix), "prefix": worker_prefix}
     with database.autocommit() as connection:

@@ -1,4 +1,11 @@
-"""Takes jobs over from workers that went silent: their lease ran out, whatever happened to them."""
+"""Takes jobs over from workers that went silent: their lease ran out, whatever happened to them.
+
+Except when nobody could have renewed it: after a time in which this beat saw nothing of SQL, the workers get
+a moment to renew first. Else each outage longer than a lease would run what was going on a second time.
+"""
+
+import time
+from collections.abc import Callable
 
 from cronq.job import Outcome, State
 from cronq.settings import Settings
@@ -8,6 +15,8 @@ from cronq.store.terms import Term
 from cronq.telemetry.log import get_logger
 
 BATCH = 200
+LEAST_GRACE_S = 2.0
+"""Seconds that workers get after an outage: one failed renewal, and the next."""
 
 log = get_logger(__name__)
 
@@ -15,12 +24,19 @@ log = get_logger(__name__)
 class JobRescuer:
     """Every orphan gets another attempt at once, unless it keeps taking its worker with it."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._database, self._max_crashes = database, settings.max_crashes
+        self._lease_s, self._monotonic = settings.lease_s, monotonic
+        self._looked_at, self._wait_until = monotonic(), 0.0
 
     def run(self, _term: Term) -> None:
         """Rescue what is silent now. The lease's token guards each write: a live worker wins every race."""
-        for row in silent_jobs(self._database, limit=BATCH):
+        silent = silent_jobs(self._database, limit=BATCH)
+        if self._workers_may_be_late():
+            return
+        for row in silent:
             crashes = row.crashes + 1
             dead = crashes >= self._max_crashes
             cancelled = row.cancel_requested_at is not None
@@ -41,3 +57,12 @@ class JobRescuer:
                     "job.rescued", job=row.id, worker=row.worker, losses=crashes, state=state,
                     consequence="it is dead" if dead else "another worker gets it",
                 )  # fmt: skip
+
+    def _workers_may_be_late(self) -> bool:
+        """Tell whether SQL was away, or unseen by this beat, so recently that workers may yet renew."""
+        now = self._monotonic()
+        # Two renewals fit into what an outage of a third leaves of a lease: so short a one costs no job.
+        if now - self._looked_at > self._lease_s / 3:
+            self._wait_until = now + max(LEAST_GRACE_S, self._lease_s / 2)
+        self._looked_at = now
+        return now < self._wait_until

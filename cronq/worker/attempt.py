@@ -48,6 +48,9 @@ class Desk(Books, Protocol):
     def claim(self, job_id: str, token: str, worker: str) -> Claim | None:
         """Take the lease; None: nothing to do here."""
 
+    def still_holds(self, token: str, asked: float) -> bool:
+        """Tell whether a lease that was asked for at the monotonic instant `asked` is still held."""
+
     def hold(self, token: str, report: Report) -> None:
         """Keep the lease."""
 
@@ -76,12 +79,15 @@ class Ended:
 
 def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Callable[[Claim], None]) -> Ended:
     """Claim the job, run `body`, settle. Does nothing if the job is another's, over, or not due."""
-    token = str(uuid.uuid4())
+    token, asked = str(uuid.uuid4()), time.monotonic()
     claim = desk.claim(work.job_id, token, work.worker)
     if claim is None:
         log.info("job.refused", job=work.job_id, why="it is another worker's, over, or not due")
         return Ended(None)
     failpoint("after_claim")
+    if not desk.still_holds(token, asked):
+        log.warning("job.refused", job=work.job_id, why="its lease ran out before the body could start")
+        return Ended(None)
     on_claim(claim)
     report = desk.report(work.job_id, claim.attempt, events=work.events)
     record = AttemptRecord(

@@ -15,7 +15,17 @@ from cronq.job import ENDS, State
 from cronq.progress.board import Board
 from cronq.progress.reporter import Report
 from cronq.settings import Settings
-from cronq.store.attempts import Claim, Settlement, age_s, bury, claim, is_completed_by, settle, settle_in
+from cronq.store.attempts import (
+    Claim,
+    Settlement,
+    age_s,
+    bury,
+    claim,
+    is_completed_by,
+    renew,
+    settle,
+    settle_in,
+)
 from cronq.store.database import Database, is_outage
 from cronq.store.once import Remembered, recall, remember
 from cronq.telemetry.log import get_logger
@@ -58,6 +68,19 @@ class StoreDesk:
             lambda: claim(self._database, job_id, token=token, worker=worker, lease_s=lease_s),
             patience_s=CLAIM_PATIENCE_S,
         )
+
+    def still_holds(self, token: str, asked: float) -> bool:
+        """Tell whether a lease that was asked for at the monotonic instant `asked` is still held.
+
+        A process that froze, or whose answer came late, asks SQL: the job may be another's by now.
+        """
+        lease_s = self._settings.lease_s
+        if time.monotonic() - asked < lease_s:
+            return True
+        kept = _patiently(
+            lambda: renew(self._database, [token], lease_s=lease_s), patience_s=CLAIM_PATIENCE_S
+        )
+        return kept is not None and token in kept
 
     def hold(self, token: str, report: Report) -> None:
         """Keep the lease."""

@@ -50,6 +50,15 @@ def test_a_claim_says_which_attempt_it_is(rows: Rows) -> None:
     assert row["started_at"] is not None
 
 
+def test_a_claim_whose_answer_got_lost_is_confirmed_when_it_is_asked_again(rows: Rows) -> None:
+    job_id = rows.job()
+    first, again = rows.claim(job_id, "token"), rows.claim(job_id, "token")
+    assert first == again
+    assert first is not None
+    assert rows.row(job_id)["attempts"] == 1
+    assert rows.claim(job_id, "other") is None
+
+
 def test_an_unknown_job_is_nobodys(rows: Rows) -> None:
     assert rows.claim(str(uuid.uuid4())) is None
 
@@ -293,6 +302,27 @@ def test_a_silent_worker_costs_one_crash_and_the_job_is_due_at_once(rows: Rows, 
     assert "w1" in row["error"]
     assert rows.attempts(job_id) == [(1, "LOST", "worker_lost")]
     assert rows.state(healthy) is State.RUNNING
+
+
+def test_after_an_outage_workers_may_renew_before_any_is_rescued(database: Database, rows: Rows) -> None:
+    now = 1000.0
+    rescuer = JobRescuer(database, Settings(lease_s=15), monotonic=lambda: now)
+    alive, dead = rows.job(), rows.job()
+    rows.claim(alive, "token-1")
+    rows.claim(dead, "token-2")
+    rows.expire(alive)
+    rows.expire(dead)
+    now += 20.0  # nobody saw SQL
+    rescuer.run(UNUSED)
+    assert renew(database, ["token-1"], lease_s=60)
+    now += 0.5
+    rescuer.run(UNUSED)
+    assert rows.state(dead) is State.RUNNING
+    for _ in range(20):
+        now += 0.5
+        rescuer.run(UNUSED)
+    assert rows.state(alive) is State.RUNNING
+    assert rows.state(dead) is State.RETRYING
 
 
 def test_a_job_that_keeps_killing_its_worker_is_dead_after_three(rows: Rows, rescue: Any) -> None:

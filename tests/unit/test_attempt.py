@@ -33,6 +33,7 @@ class FakeDesk:
         default_factory=lambda: Claim(attempt=1, max_attempts=None, crashes=0, cancel_requested=False)
     )
     keeps_lease: bool = True
+    lease_in_time: bool = True
     events: list[str] = field(default_factory=list)
     settled: list[Settlement] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
@@ -41,6 +42,10 @@ class FakeDesk:
         self.events.append("claim")
         self.token = token
         return self.offer
+
+    def still_holds(self, token: str, asked: float) -> bool:
+        assert token == self.token
+        return self.lease_in_time
 
     def hold(self, token: str, report: Report) -> None:
         assert token == self.token
@@ -112,6 +117,13 @@ def test_success_is_settled_with_its_result_after_the_lease_was_let_go() -> None
 
 def test_without_a_lease_the_body_never_starts() -> None:
     desk = FakeDesk(offer=None)
+    ended = run(desk, lambda: pytest.fail("ran without a lease"))
+    assert desk.events == ["claim"]
+    assert ended.settlement is None
+
+
+def test_a_lease_that_ran_out_before_the_body_could_start_is_another_workers() -> None:
+    desk = FakeDesk(lease_in_time=False)
     ended = run(desk, lambda: pytest.fail("ran without a lease"))
     assert desk.events == ["claim"]
     assert ended.settlement is None
@@ -272,7 +284,7 @@ def test_a_job_whose_worker_shuts_down_is_handed_back_and_is_no_dead_letter() ->
 
 
 def test_a_body_that_was_ended_at_its_time_limit_timed_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = iter([100.0, 130.0])
+    now = iter([100.0, 100.0, 130.0])
     monkeypatch.setattr("cronq.worker.attempt.time.monotonic", lambda: next(now))
     desk = FakeDesk()
     run(desk, raising(SystemExit()), time_limit_s=30.0)
