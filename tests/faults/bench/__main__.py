@@ -6,8 +6,10 @@ import sys
 import time
 from collections.abc import Iterable
 
+from tests.faults.bench import mutation
 from tests.faults.bench.catalogue import KINDS
 from tests.faults.bench.measures import recovery, worst_lateness
+from tests.faults.bench.mutants import MUTANTS
 from tests.faults.bench.plans import TICKS, Plan, every_fault_once, sample, soak
 from tests.faults.bench.run import Run, Setup, run, stories
 from tests.faults.bench.summary import clean, summary, void
@@ -16,10 +18,12 @@ from tests.faults.bench.summary import clean, summary, void
 def main() -> int:
     """Run what the arguments say; the last line is JSON. Exit code 1: a violation; 2: it proves nothing."""
     args = _parser().parse_args()
+    if args.what == "mutants":
+        return mutation.run_all(args.names or list(MUTANTS), args.seed, _say)
     runs = []
     for setup, kinds in _plans(args):
         _say(f"on {setup.title}, seed {setup.seed}")
-        runs.append(run(setup, kinds, _say))
+        runs.append(run(setup, kinds, _say, keep=args.keep))
         _tell(runs[-1])
     figures = summary(runs)
     empty = [] if args.what == "only" else void(figures)
@@ -35,12 +39,15 @@ def _parser() -> argparse.ArgumentParser:
     whats.add_parser("faults", help="every fault once, on both brokers and both databases: ten minutes")
     whats.add_parser("sample", help="the faults that CI has the time for")
     whats.add_parser("soak", help="random faults").add_argument("--hours", type=float, default=1.0)
+    mutants = whats.add_parser("mutants", help="show that the checker notices a cronq without a guarantee")
+    mutants.add_argument("names", nargs="*", metavar="MUTANT", choices=[[], *MUTANTS])
     only = whats.add_parser("only", help="the faults that are named")
     only.add_argument("--broker", choices=("redis", "rabbitmq"), default="redis")
     only.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     only.add_argument("kinds", nargs="+", metavar="KIND", choices=sorted(KINDS))
     for each in whats.choices.values():
         each.add_argument("--seed", type=int, default=1)
+        each.add_argument("--keep", action="store_true", help="keep the journal and the logs")
     return parser
 
 

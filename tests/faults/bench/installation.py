@@ -32,10 +32,17 @@ class Installation:
     """Two beats and two workers; each beat and worker w1 reaches every server by a link of its own."""
 
     def __init__(
-        self, folder: Path, broker: str, database: str, *, ticks: int, mutant: str | None = None
+        self,
+        folder: Path,
+        broker: str,
+        database: str,
+        *,
+        ticks: int,
+        mutant: str | None = None,
+        statements: tuple[str, ...] = (),
     ) -> None:
         self.folder, self.broker, self.kind = folder, broker, database
-        self.ticks, self.mutant = ticks, mutant
+        self.ticks, self.mutant, self._statements = ticks, mutant, statements
         self.journal = folder / "journal"
         self.processes: dict[str, Process] = {}
         self.links: dict[tuple[str, str], Link] = {}
@@ -87,6 +94,8 @@ class Installation:
             more = {"pool_pre_ping": True, "connect_args": {"connect_timeout": 1}}
         self._engine = create_engine(url, isolation_level="AUTOCOMMIT", **more)
         self._exits.callback(self._engine.dispose)
+        for statement in self._statements:
+            self.query(statement)
 
     # -- processes -----------------------------------------------------------------------------------------
 

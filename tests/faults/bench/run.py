@@ -1,6 +1,7 @@
 """One run: build an installation, do faults to it, wait until it is done with its work, judge."""
 
 import random
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +21,6 @@ from tests.faults.bench.workload import workload
 
 QUIET_S = 3.0
 """Seconds of work before the first fault, and after the last one."""
-DONE_WITHIN_S = 45.0
 REST_S = (1.5, 3.0)
 
 
@@ -33,6 +33,8 @@ class Setup:
     seed: int
     ticks: int
     mutant: str | None = None
+    statements: tuple[str, ...] = ()  #: done to the database before anything starts
+    done_within_s: float = 45.0  #: how long jobs get to end when it is over
 
     @property
     def title(self) -> str:
@@ -50,14 +52,27 @@ class Run:
     until: float
 
 
-def run(setup: Setup, kinds: Iterable[str], say: Callable[[str], None]) -> Run:
-    """Do the faults `kinds` one after the other. An endless iterable ends the run by ending."""
-    with (
-        tempfile.TemporaryDirectory(prefix="cronq-faults-") as folder,
-        Installation(
-            Path(folder), setup.broker, setup.database, ticks=setup.ticks, mutant=setup.mutant
-        ) as installation,
-    ):
+def run(setup: Setup, kinds: Iterable[str], say: Callable[[str], None], *, keep: bool = False) -> Run:
+    """Do the faults `kinds` one after the other, then judge. keep: leave the journal and the logs behind."""
+    folder = Path(tempfile.mkdtemp(prefix="cronq-faults-"))
+    if keep:
+        say(f"journal, logs and rows are kept in {folder}")
+    try:
+        return _run(setup, kinds, say, folder)
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(setup: Setup, kinds: Iterable[str], say: Callable[[str], None], folder: Path) -> Run:
+    with Installation(
+        folder,
+        setup.broker,
+        setup.database,
+        ticks=setup.ticks,
+        mutant=setup.mutant,
+        statements=setup.statements,
+    ) as installation:
         chance = random.Random(setup.seed)
         injector = Injector(installation, chance, say)
         began = installation.start_ms / 1000 - installation.wall_minus_monotonic
@@ -68,12 +83,15 @@ def run(setup: Setup, kinds: Iterable[str], say: Callable[[str], None]) -> Run:
             injector.settle(chance.uniform(*REST_S))
         injector.wait(QUIET_S)
         until = installation.now()
-        _wait_until_done(injector, until)
+        _wait_until_done(injector, until, setup.done_within_s)
         history = _collect(injector, until)
+        (folder / "rows").write_text(
+            "\n".join(map(str, installation.query("SELECT * FROM cronq_job ORDER BY due_at")))
+        )
     return Run(setup, history, check(history), began, until)
 
 
-def _wait_until_done(injector: Injector, until: float) -> None:
+def _wait_until_done(injector: Injector, until: float, within_s: float) -> None:
     """Wait until every job that was due is over; what is not by then is stuck, and the checker says so."""
     at = injector.installation
     moment = datetime.fromtimestamp(until + at.wall_minus_monotonic, UTC)
@@ -81,7 +99,7 @@ def _wait_until_done(injector: Injector, until: float) -> None:
         moment = moment.replace(tzinfo=None)
     ends = ", ".join(f"'{state}'" for state in sorted(ENDS))
     waiting = f"SELECT count(*) FROM cronq_job WHERE due_at <= :until AND state NOT IN ({ends})"
-    deadline = time.monotonic() + DONE_WITHIN_S
+    deadline = time.monotonic() + within_s
     # Retries are due a little later than what they repeat.
     injector.wait(2.0)
     while time.monotonic() < deadline:
