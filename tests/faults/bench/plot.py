@@ -55,6 +55,10 @@ def draw(run: Run) -> str:
             f' height="{HEIGHT - TOP - BOTTOM}"><title>{escape(fault.kind)}</title></rect>'
             f'<text class="number" x="{start}" y="{TOP + 10 + 11 * (number % 2)}">{number}</text>'
         )
+    caption = (
+        f"how late bodies started on {run.setup.title}: "
+        "the worst of each second (orange), the median (blue), faults by number"
+    )
     parts += [
         path("worst", {second: max(late) for second, late in seconds.items()}),
         path("median", {second: median(late) for second, late in seconds.items()}),
@@ -62,8 +66,7 @@ def draw(run: Run) -> str:
             f'<text x="{x(second)}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{second} s</text>'
             for second in range(0, int(span), 30)
         ),
-        f'<text x="{LEFT}" y="{HEIGHT - 8}">how late bodies started on {escape(run.setup.title)}: the worst of each '
-        "second (orange), the median (blue), faults by number</text>",
+        f'<text x="{LEFT}" y="{HEIGHT - 8}">{escape(caption)}</text>',
     ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
