@@ -52,7 +52,7 @@ class Settings(BaseSettings):
     horizon_s: float = Field(60.0, ge=1, le=3600, description="seconds ahead that fire times are planned")
     lease_s: float = Field(15.0, ge=1, le=3600, description="seconds a silent worker keeps its job")
     republish_s: float = Field(
-        20.0, ge=1, le=3600, description="seconds a published job may go unclaimed before it is looked for"
+        10.0, ge=1, le=3600, description="seconds a published job may go unclaimed before it is looked for"
     )
     max_crashes: int = Field(
         3, ge=1, le=100, description="times a job may take its worker with it before it is dead"

@@ -80,17 +80,8 @@ class BeatLoop:
 
     def step(self) -> float:
         """Do what is due now; return the seconds until there is something to do."""
-        self.leadership.moved()
         try:
-            term = self.leadership.current()
-            if term is None:
-                self._read_clocks()
-                self._stand_by()
-                return STANDBY_S
-            if term != self._term:
-                self._read_clocks()
-                self._begin(term)
-            return self._lead(term)
+            wait = self._lead_or_stand_by()
         except NotLeader as error:
             if self._term is not None:
                 self.leadership.step_down(self._term)
@@ -105,6 +96,20 @@ class BeatLoop:
                     "beat.database_away", error=str(error).split("\n")[0], consequence="waiting for it"
                 )
             return OUTAGE_PAUSE_S
+        # A step that failed is none: a leader that alone cannot reach SQL must not lead for ever.
+        self.leadership.moved()
+        return wait
+
+    def _lead_or_stand_by(self) -> float:
+        term = self.leadership.current()
+        if term is None:
+            self._read_clocks()
+            self._stand_by()
+            return STANDBY_S
+        if term != self._term:
+            self._read_clocks()
+            self._begin(term)
+        return self._lead(term)
 
     def _lead(self, term: Term) -> float:
         self._take_notices()

@@ -189,6 +189,8 @@ def _open_postgresql(url: URL, pool_size: int, *, direct: bool = False) -> Engin
             "keepalives_idle": 5,
             "keepalives_interval": 2,
             "keepalives_count": 3,
+            # Those only watch an idle connection; an unanswered packet would be repeated for many minutes.
+            "tcp_user_timeout": 10_000,
         },
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from cronq.beat.loop import BeatLoop, Upkeep
 from cronq.beat.planning import Planning
@@ -16,6 +17,7 @@ from cronq.delivery.failure import PublishFailed
 from cronq.job import State
 from cronq.schedule import Overlap, schedule_id
 from cronq.settings import Settings
+from cronq.store import agenda as store
 from cronq.store.agenda import DueJob
 from cronq.store.schedules import get_schedule
 from cronq.store.terms import Term
@@ -28,12 +30,13 @@ from .rows import Rows
 class FakeLeadership:
     term: Term | None
     lost: list[Term] = field(default_factory=list)
+    moves: int = 0
 
     def current(self) -> Term | None:
         return self.term
 
     def moved(self) -> None:
-        pass
+        self.moves += 1
 
     def step_down(self, term: Term) -> None:
         self.lost.append(term)
@@ -258,3 +261,21 @@ def test_a_service_that_fails_does_not_stop_publishing(world: World) -> None:
         world.step()
         assert due in world.broker.sent
     assert len(ran) > 3
+
+
+def test_a_leader_that_cannot_reach_sql_does_not_count_as_alive(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.step()
+    alive = world.leadership.moves
+
+    def away(*_args: Any) -> None:
+        raise OperationalError("SELECT 1", {}, Exception("no route to the server"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "lock_due_schedules", away)
+        world.look_again()
+        world.step()
+    assert world.leadership.moves == alive
+    world.step()
+    assert world.leadership.moves == alive + 1
