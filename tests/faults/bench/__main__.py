@@ -5,8 +5,9 @@ import json
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import asdict
 
-from tests.faults.bench import mutation
+from tests.faults.bench import mutation, rivals
 from tests.faults.bench.catalogue import KINDS
 from tests.faults.bench.measures import recovery, worst_lateness
 from tests.faults.bench.mutants import MUTANTS
@@ -20,6 +21,9 @@ def main() -> int:
     args = _parser().parse_args()
     if args.what == "mutants":
         return mutation.run_all(args.names or list(MUTANTS), args.seed, _say)
+    if args.what == "beside":
+        print(json.dumps([asdict(each) for each in rivals.compare(args.seed, _say)]))
+        return 0
     runs = []
     for setup, kinds in _plans(args):
         _say(f"on {setup.title}, seed {setup.seed}")
@@ -41,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     whats.add_parser("soak", help="random faults").add_argument("--hours", type=float, default=1.0)
     mutants = whats.add_parser("mutants", help="show that the checker notices a cronq without a guarantee")
     mutants.add_argument("names", nargs="*", metavar="MUTANT", choices=[[], *MUTANTS])
+    whats.add_parser("beside", help="the same faults done to Celery's own beat, to RedBeat and to cronq")
     only = whats.add_parser("only", help="the faults that are named")
     only.add_argument("--broker", choices=("redis", "rabbitmq"), default="redis")
     only.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")

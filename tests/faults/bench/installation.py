@@ -43,6 +43,7 @@ class Installation:
     ) -> None:
         self.folder, self.broker, self.kind = folder, broker, database
         self.ticks, self.mutant, self._statements = ticks, mutant, statements
+        self.beats = BEATS
         self.journal = folder / "journal"
         self.processes: dict[str, Process] = {}
         self.links: dict[tuple[str, str], Link] = {}
@@ -69,7 +70,7 @@ class Installation:
             # One reading: the journal's clock and the servers' are the same machine's.
             self.wall_minus_monotonic = time.time() - time.monotonic()
             self.start_ms = int((time.time() + START_DELAY_S) * 1000)
-            for name in (*BEATS, *WORKERS):
+            for name in (*self.beats, *WORKERS):
                 self.start(name)
         except BaseException:
             self._exits.close()
@@ -101,21 +102,22 @@ class Installation:
 
     def start(self, name: str, *, failpoint: str | None = None, args: tuple[str, ...] = ()) -> Process:
         """Start the process `name`, or start it again; a beat or a worker by its first letter."""
-        role = (
-            ("beat", "-S", "cronq")
-            if name[0] == "b"
-            else ("worker", "-n", f"{name}@%h", *WORKER_ARGS.get(name, args))
-        )
-        if name[0] == "w":
-            role = (*role, "--without-mingle", "--without-gossip")
         env = self._env(name, linked=name != "w2")
         if failpoint is not None:
             env["CRONQ_FAILPOINT"] = failpoint
-        argv = [sys.executable, "-m", "celery", "-A", "tests.faults.bench.app", *role, "-l", "INFO"]
+        argv = [sys.executable, "-m", "celery", *self._command(name), *args, "-l", "INFO"]
         process = Process(name, argv, log=self.folder / f"{name}.log", env=env)
         self.processes[name] = process.start()
         self.down.discard(name)
         return process
+
+    def _command(self, name: str) -> tuple[str, ...]:
+        """Return the words after `celery` that start the process `name`."""
+        app = ("-A", "tests.faults.bench.app")
+        if name[0] == "b":
+            return (*app, "beat", "-S", "cronq")
+        quick = ("--without-mingle", "--without-gossip")
+        return (*app, "worker", "-n", f"{name}@%h", *quick, *WORKER_ARGS.get(name, ()))
 
     def kill(self, name: str) -> None:
         self.down.add(name)
@@ -202,10 +204,10 @@ class Installation:
             pids = {process.pid: name for name, process in self.processes.items() if name[0] == "b"}
             if rows and rows[0].pid in pids:
                 self._leader = pids[rows[0].pid]
-        return self._leader or BEATS[0]
+        return self._leader or self.beats[0]
 
     def standby(self) -> str:
-        return next(name for name in BEATS if name != self.leader())
+        return next(name for name in self.beats if name != self.leader())
 
     def wait_for_leader(self, name: str, timeout: float = 20) -> None:
         pid = self.processes[name].pid
