@@ -140,7 +140,11 @@ class Beat:
             begin_term=self._take_over,
             upkeep=[
                 Upkeep("job_rescuer", 0.5, JobRescuer(cronq.database, settings).run),
-                Upkeep("publish_reconciler", settings.republish_s / 4, PublishReconciler(cronq.database, settings, publisher).run),
+                Upkeep(
+                    "publish_reconciler",
+                    settings.republish_s / 4,
+                    PublishReconciler(cronq.database, settings, publisher).run,
+                ),
                 Upkeep("delay_planner", 1.0, self._plan_delays, after_ends=True),
                 Upkeep("failure_watcher", 1.0, FailureWatcher(cronq.database, self._drop_schedule).run),
                 Upkeep("backfiller", 1.0, Backfiller(cronq.database, self._look).run, after_ends=True),

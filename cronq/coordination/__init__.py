@@ -24,8 +24,8 @@ What happens on each failure
 * Redis does not answer: the beat asks SQL instead. While its term is the newest there, nobody else leads,
   because nobody becomes leader without starting a newer one; so it goes on.
 * Neither answers: trust runs out, and the beat stands by until one of them is back.
-* The beat's main loop hangs, or cannot reach SQL: the renewing thread notices that it stopped moving, and gives
-  the lock up after half a minute.
+* The beat's main loop hangs, or cannot reach SQL: the renewing thread notices that it stopped moving, and
+  gives the lock up after half a minute.
 
 Messages that a former leader still sends do no harm: a job's row decides whether it can be claimed.
 """
