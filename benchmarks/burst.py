@@ -16,7 +16,7 @@ COMPARED = "last_s"
 
 
 def bars(options: Options) -> list[Bar]:
-    """Return what issue 4 asks for."""
+    """Return what a burst is measured against."""
     if options.broker == "rabbitmq":
         return [Bar("last_s", 1.5)] if options.n == 10_000 else []
     if options.n == 100_000:

@@ -21,7 +21,7 @@ COMPARED = "sigkill_max_s"
 
 
 def bars(_options: Options) -> list[Bar]:
-    """Return what issue 4 asks for, of the slowest of all hand-overs."""
+    """Return what the slowest of all hand-overs is measured against."""
     lock_s = float(Settings.model_fields["lock_s"].default)
     return [Bar("sigterm_max_s", 0.5), Bar("sigkill_max_s", lock_s + 1)]
 

@@ -25,7 +25,7 @@ KEEPS_STORE = True
 
 
 def bars(_options: Options) -> list[Bar]:
-    """Return what issue 4 asks for."""
+    """Return the bars."""
     return [
         Bar("ready_s", 1.5),
         Bar("beat_rss_mb", 150),

@@ -37,7 +37,7 @@ APPS = {"cronq": "cronq_app", "plain": "plain_app"}
 
 
 def bars(options: Options) -> list[Bar]:
-    """Return what issue 5 asks for; RabbitMQ and the other pools are reported only."""
+    """Return what the worker is measured against; RabbitMQ and the other pools are reported only."""
     if options.broker != "redis" or options.pool != "prefork":
         return []
     share = 0.85 if options.database == "sqlite" else 0.7
