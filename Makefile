@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 .DEFAULT_GOAL := help
 SEED ?= 1
 HOURS ?= 1
-.PHONY: help setup run check servers test bench faults soak lock
+.PHONY: help setup run check servers test bench faults mutants fault-report soak lock
 
 help: ## print this menu
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -43,6 +43,12 @@ bench: setup servers ## measure beats against RedBeat and workers against plain 
 
 faults: setup servers ## break everything once while it works, and count what was lost (ten minutes; SEED=)
 	$(BIN)/python -m tests.faults.bench faults --seed $(SEED)
+
+mutants: setup servers ## show that the fault bench notices a cronq without one of its guarantees
+	$(BIN)/python -m tests.faults.bench mutants --seed $(SEED)
+
+fault-report: setup servers ## both, beside Celery's own beat and RedBeat, written down with plots (half an hour)
+	$(BIN)/python -m tests.faults.bench report --seed $(SEED) docs/operations
 
 soak: setup servers ## break things at random for HOURS= hours
 	$(BIN)/python -m tests.faults.bench soak --seed $(SEED) --hours $(HOURS)

@@ -2,12 +2,14 @@
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
+from pathlib import Path
 
-from tests.faults.bench import mutation, rivals
+from tests.faults.bench import mutation, report, rivals
 from tests.faults.bench.catalogue import KINDS
 from tests.faults.bench.measures import recovery, worst_lateness
 from tests.faults.bench.mutants import MUTANTS
@@ -19,22 +21,49 @@ from tests.faults.bench.summary import clean, summary, void
 def main() -> int:
     """Run what the arguments say; the last line is JSON. Exit code 1: a violation; 2: it proves nothing."""
     args = _parser().parse_args()
-    if args.what == "mutants":
-        return mutation.run_all(args.names or list(MUTANTS), args.seed, _say)
-    if args.what == "beside":
-        print(json.dumps([asdict(each) for each in rivals.compare(args.seed, _say)]))
-        return 0
+    match args.what:
+        case "mutants":
+            return _mutants(args)
+        case "beside":
+            print(json.dumps([asdict(each) for each in rivals.compare(args.seed, _say)]))
+            return 0
+        case "report":
+            return _report(args)
+        case _:
+            return _judged(_run_all(_plans(args), keep=args.keep), needs_coverage=args.what != "only")
+
+
+def _run_all(plans: Iterable[Plan], *, keep: bool = False) -> list[Run]:
     runs = []
-    for setup, kinds in _plans(args):
+    for setup, kinds in plans:
         _say(f"on {setup.title}, seed {setup.seed}")
-        runs.append(run(setup, kinds, _say, keep=args.keep))
+        runs.append(run(setup, kinds, _say, keep=keep))
         _tell(runs[-1])
+    return runs
+
+
+def _judged(runs: list[Run], *, needs_coverage: bool) -> int:
     figures = summary(runs)
-    empty = [] if args.what == "only" else void(figures)
+    empty = void(figures) if needs_coverage else []
     if empty:
         print("this run proves nothing: no " + ", no ".join(empty))
     print(json.dumps(figures))
     return 1 if not clean(runs) else 2 if empty else 0
+
+
+def _mutants(args: argparse.Namespace) -> int:
+    caught = mutation.run_all(args.names or MUTANTS, args.seed, _say)
+    survived = [name for name, noticed in caught.items() if not noticed]
+    print(json.dumps({"mutants": len(caught), "noticed": len(caught) - len(survived), "survived": survived}))
+    return 1 if survived else 0
+
+
+def _report(args: argparse.Namespace) -> int:
+    load = os.getloadavg()[0]
+    runs = _run_all(every_fault_once(args.seed))
+    caught = mutation.run_all(MUTANTS, args.seed, _say)
+    _say(str(report.write(args.folder, runs, rivals.compare(args.seed, _say), caught, load)))
+    return _judged(runs, needs_coverage=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -46,6 +75,8 @@ def _parser() -> argparse.ArgumentParser:
     mutants = whats.add_parser("mutants", help="show that the checker notices a cronq without a guarantee")
     mutants.add_argument("names", nargs="*", metavar="MUTANT", choices=[[], *MUTANTS])
     whats.add_parser("beside", help="the same faults done to Celery's own beat, to RedBeat and to cronq")
+    whole = whats.add_parser("report", help="all of that, written down as a document with plots")
+    whole.add_argument("folder", type=Path)
     only = whats.add_parser("only", help="the faults that are named")
     only.add_argument("--broker", choices=("redis", "rabbitmq"), default="redis")
     only.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
