@@ -66,6 +66,7 @@ class BeatLoop:
     _next_clock: float = 0.0
     _chores_by: float = 0.0
     _foreign_seen: DueJob | None = None
+    _unsure: bool = False  # a step failed: memory may lack what SQL has
 
     def notice(self, what: dict[str, Any]) -> None:
         """Take a change notice; from any thread."""
@@ -89,6 +90,8 @@ class BeatLoop:
             self._stand_by()
             return 0.0
         except Exception as error:
+            # What was planned in a transaction whose answer got lost is in SQL, and not in memory.
+            self._unsure, self._next_overdue_look = True, 0.0
             if not is_outage(error):
                 log.exception("beat.step_failed", consequence="nothing is lost; the beat tries again")
             else:
@@ -225,6 +228,12 @@ class BeatLoop:
             self._next_look = 0.0
 
     def _look_for_overdue(self) -> None:
-        """Find what should have gone out and is not in memory, however that came about."""
-        overdue = self.clock.now() - OVERDUE
-        self.publishing.add_unknown(store.waiting_jobs(self.database, until=overdue, limit=LOOK_LIMIT))
+        """Find what should have gone out and is not in memory, however that came about.
+
+        After a step that failed: all that is planned, before it is due.
+        """
+        until, limit = self.clock.now() - OVERDUE, LOOK_LIMIT
+        if self._unsure:
+            until, limit = self.planning.horizon(), AGENDA_ENOUGH
+        self.publishing.add_unknown(store.waiting_jobs(self.database, until=until, limit=limit))
+        self._unsure = False

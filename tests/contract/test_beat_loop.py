@@ -279,3 +279,21 @@ def test_a_leader_that_cannot_reach_sql_does_not_count_as_alive(
     assert world.leadership.moves == alive
     world.step()
     assert world.leadership.moves == alive + 1
+
+
+def test_what_was_planned_when_the_answer_got_lost_is_found_before_it_is_due(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = Planning.step
+
+    def cut_off(*args: Any, **how: Any) -> None:
+        step(*args, **how)
+        raise OperationalError("COMMIT", {}, Exception("the connection was cut"))
+
+    world.rows.schedule("s", first_in=20, timing=Every(timedelta(seconds=15)))
+    with monkeypatch.context() as patched:
+        patched.setattr(Planning, "step", cut_off)
+        world.step()
+    assert len(world.loop.publishing.agenda) == 0
+    world.step()
+    assert len(world.loop.publishing.agenda) >= 2
