@@ -131,19 +131,18 @@ class BeatLoop:
     def _keeps_still(self, until_due: float) -> bool:
         """Tell whether all else waits, because a job is due before it could be done; never for long."""
         now = time.monotonic()
-        # Zero: it could not be sent.
         if 0 < until_due <= STILL_S and now < self._chores_by:
             return True
         self._chores_by = now + CHORES_PUT_OFF_S
         return False
 
     def _seconds_to_wait(self) -> float:
-        now = self.clock.now()
-        moments = [self.publishing.agenda.next_due(), self.planning.next_at]
-        wait = min(
-            ((moment - now).total_seconds() for moment in moments if moment is not None), default=STANDBY_S
-        )
-        return max(0.0, min(wait, self._next_look - time.monotonic()))
+        waits = [self._next_look - time.monotonic()]
+        if (until_due := self.publishing.seconds_to_due()) is not None:
+            waits.append(until_due)
+        if self.planning.next_at is not None:
+            waits.append((self.planning.next_at - self.clock.now()).total_seconds())
+        return max(0.0, min(waits))
 
     # -- taking over ---------------------------------------------------------------------------------------
 

@@ -64,9 +64,11 @@ class Publishing:
         self.agenda.add(job for job in found if not any(job.id in place for place in known))
 
     def seconds_to_due(self) -> float | None:
-        """Return the seconds until the earliest job is due, 0 if it was due before; None: none waits."""
+        """Return the seconds until the earliest job is due and may be sent, 0 if it is; None: none waits."""
         due = self.agenda.next_due()
-        return None if due is None else max(0.0, (due - self.clock.now()).total_seconds())
+        if due is None:
+            return None
+        return max(0.0, (due - self.clock.now()).total_seconds(), self.again_at - time.monotonic())
 
     def publish_due(self) -> None:
         """Send everything that is due, in batches; stop at the first that the broker does not take."""

@@ -130,6 +130,13 @@ def test_what_the_broker_did_not_take_is_sent_until_it_does(world: World) -> Non
     assert world.rows.state(due) is State.PENDING
 
 
+def test_a_beat_whose_broker_is_away_waits_and_does_not_turn_round_and_round(world: World) -> None:
+    world.rows.job()
+    world.broker.away = True
+    assert world.loop.step() > 0
+    assert world.loop.step() > 0
+
+
 def test_a_job_without_a_queue_is_tried_again_and_holds_up_nobody(world: World) -> None:
     refused, fine = world.rows.job(due_in=-9), world.rows.job(due_in=-8)
     world.broker.refused.add(refused)
