@@ -21,14 +21,14 @@ class LeaderLock:
     def __init__(self, client: redis.Redis, *, prefix: str, shard: int, holder: str, lock_s: float) -> None:
         self.key = f"{prefix}leader:{shard}"
         self.holder = holder
-        self._client = client
         self._ttl_ms = int(lock_s * 1000)
+        self._take = client.register_script(lua("take_lock"))
         self._renew = client.register_script(lua("renew_lock"))
         self._release = client.register_script(lua("release_lock"))
 
     def take(self) -> bool:
-        """Take the lock if it is free."""
-        return bool(self._client.set(self.key, self.holder, nx=True, px=self._ttl_ms))
+        """Take the lock if it is free; one that lasts longer than any beat asks for is cut to its time."""
+        return bool(self._take(keys=[self.key], args=[self.holder, self._ttl_ms]))
 
     def renew(self) -> Renewal:
         """Hold the lock for its full time again."""

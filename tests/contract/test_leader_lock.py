@@ -1,0 +1,53 @@
+"""The leader's lock on a real Redis."""
+
+import redis
+
+from cronq.coordination.lock import LeaderLock, Renewal
+from cronq.coordination.redis_client import open_redis
+
+LOCK_S = 20.0
+
+
+def lock(redis_url: str, holder: str) -> tuple[LeaderLock, redis.Redis]:
+    client = open_redis(redis_url)
+    return LeaderLock(client, prefix="t:", shard=0, holder=holder, lock_s=LOCK_S), client
+
+
+def test_of_two_beats_one_gets_the_lock_and_the_other_cannot_release_it(redis_url: str) -> None:
+    first, _client = lock(redis_url, "first")
+    second, _client = lock(redis_url, "second")
+    assert first.take()
+    assert not second.take()
+    second.release()
+    assert second.renew() is Renewal.LOST
+    assert first.renew() is Renewal.HELD
+
+
+def test_a_lock_that_redis_forgot_is_regained(redis_url: str) -> None:
+    first, client = lock(redis_url, "first")
+    assert first.take()
+    client.flushdb()
+    assert first.renew() is Renewal.REGAINED
+    assert first.renew() is Renewal.HELD
+
+
+def test_a_dead_leaders_lock_does_not_outlast_its_time_because_redis_clock_was_set_back(
+    redis_url: str,
+) -> None:
+    dead, client = lock(redis_url, "dead")
+    standby, _client = lock(redis_url, "standby")
+    assert dead.take()
+    client.pexpire(dead.key, 3_600_000)  # what is left of it once the clock was set back by an hour
+    assert not standby.take()
+    assert client.pttl(dead.key) <= LOCK_S * 1000
+    assert not standby.take()
+    assert client.get(dead.key) == "dead"
+
+
+def test_looking_at_a_lock_never_prolongs_it(redis_url: str) -> None:
+    holder, client = lock(redis_url, "holder")
+    standby, _client = lock(redis_url, "standby")
+    assert holder.take()
+    client.pexpire(holder.key, 5_000)
+    assert not standby.take()
+    assert client.pttl(holder.key) <= 5_000
