@@ -32,6 +32,7 @@ class StoreClock:
     ) -> None:
         self._monotonic, self._wall = monotonic, wall
         self._offset: float | None = None  # store time minus monotonic time
+        self._sql_outvoted = False
         self._lock = threading.Lock()
 
     def timestamp(self) -> float:
@@ -51,12 +52,16 @@ class StoreClock:
         """Take in what the stores said just now; return what is wrong with one of them, or None.
 
         SQL is believed before Redis, because leases and due times are compared by its clock. But a clock
-        that left the path that it was on, while the other stayed, is not followed.
+        that left the path that it was on, while the other stayed, is not followed, not even once it is the
+        only one that answers. Redis alone is never followed off the path: without SQL nothing is decided.
         """
         with self._lock:
             now = self._monotonic()
             carried = None if self._offset is None else now + self._offset
-            chosen, trouble = _choose(seen, carried)
+            chosen, trouble = _choose(seen, carried, sql_counts=not self._sql_outvoted)
+            if seen.sql is not None and seen.redis is not None:
+                path = carried if chosen is None else chosen
+                self._sql_outvoted = path is not None and abs(seen.sql - path) > TOLERANCE_S
             if chosen is not None:
                 if carried is not None and trouble is None:
                     # Nothing is corrected that may be right: a slow answer does not shake the clock.
@@ -65,7 +70,9 @@ class StoreClock:
             return trouble
 
 
-def _choose(seen: Sighting, carried: float | None) -> tuple[float | None, str | None]:
+def _choose(  # noqa: PLR0911 - one answer each
+    seen: Sighting, carried: float | None, *, sql_counts: bool
+) -> tuple[float | None, str | None]:
     answers = [answer for answer in (seen.sql, seen.redis) if answer is not None]
     if not answers:
         return None, None
@@ -77,8 +84,10 @@ def _choose(seen: Sighting, carried: float | None) -> tuple[float | None, str | 
         trouble = f"a store's clock jumped by {jumped[0]:+.3f} s and is not followed" if jumped else None
         return steady[0], trouble
     if len(answers) == 1:
-        # One witness against the monotonic clock: a store never runs backwards for us, but may be corrected.
         trouble = f"the only store that answers moved its clock by {answers[0] - carried:+.3f} s"
+        if seen.sql is None or not sql_counts:
+            return None, f"{trouble} and is not followed"
+        # One witness against the monotonic clock: a store never runs backwards for us, but may be corrected.
         return max(answers[0], carried), trouble
     if abs(answers[0] - answers[1]) <= TOLERANCE_S:
         return answers[

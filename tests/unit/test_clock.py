@@ -108,6 +108,39 @@ def test_the_only_store_that_answers_never_takes_the_time_back(machine: Machine,
     assert machine.clock.timestamp() == START + 1
 
 
+def test_sql_alone_is_followed_forward(machine: Machine) -> None:
+    machine.passes(1)
+    assert machine.clock.observe(Sighting(sql=START + HOUR, redis=None)) is not None
+    assert machine.clock.timestamp() == START + HOUR
+
+
+def test_redis_alone_is_not_followed_when_it_jumps(machine: Machine) -> None:
+    machine.passes(1)
+    assert machine.clock.observe(Sighting(sql=None, redis=START + HOUR)) is not None
+    assert machine.clock.timestamp() == START + 1
+
+
+@pytest.mark.parametrize("liar", ["sql", "redis"])
+def test_a_store_that_was_outvoted_is_not_followed_once_it_is_the_only_one_that_answers(
+    machine: Machine, liar: str
+) -> None:
+    machine.passes(1)
+    told = {"sql": START + 1, "redis": START + 1}
+    told[liar] += HOUR
+    machine.clock.observe(Sighting(**told))
+    machine.passes(1)
+    assert machine.clock.observe(Sighting(**{"sql": None, "redis": None, liar: START + 2 + HOUR})) is not None
+    assert machine.clock.timestamp() == START + 2
+
+
+def test_a_store_that_came_back_to_the_path_counts_again(machine: Machine) -> None:
+    machine.passes(1)
+    machine.clock.observe(Sighting(sql=START + HOUR, redis=START + 1))
+    machine.clock.observe(Sighting(sql=START + 1, redis=START + 1))
+    assert machine.clock.observe(Sighting(sql=START + HOUR, redis=None)) is not None
+    assert machine.clock.timestamp() == START + HOUR
+
+
 @pytest.mark.parametrize("store", ["sql", "redis"])
 def test_a_store_that_is_away_leaves_the_other_in_charge(machine: Machine, store: str) -> None:
     machine.passes(1)
