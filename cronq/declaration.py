@@ -123,7 +123,7 @@ def _when(timing: Timing, name: str | None, policy: dict[str, Any]) -> When:
     if any(bound is not None for bound in bounds.values()):
         start, end = (None if bounds[key] is None else _instant(bounds[key]) for key in ("start", "end"))
         timing = Bounded(timing, start, end, bounds["limit"])
-    return When(timing, name=name, **_policy(policy))
+    return When(timing, name=name, **policy_of(policy))
 
 
 def _instant(given: datetime | str) -> datetime:
@@ -195,7 +195,8 @@ _CONVERT: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def _policy(given: Mapping[str, Any]) -> dict[str, Any]:
+def policy_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a policy as a `Schedule` holds it; raise TypeError for what is none."""
     unknown = sorted(set(given) - set(_CONVERT))
     if unknown:
         known = ", ".join([*_CONVERT, "start", "end", "limit", "exclude", "if_excluded"])

@@ -1,5 +1,7 @@
 """What the commands share: the app they speak for, and how they print."""
 
+import contextlib
+import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -12,12 +14,15 @@ from rich.console import Console
 from rich.table import Table
 
 from cronq.app import Cronq, cronq_of
+from cronq.store.overview import find_schedules
 from cronq.store.schedules import StoredSchedule
 from cronq.store.schema import require_schema
 from cronq.timing import InvalidTiming, timing_from
 from cronq.timing.bounds import tz_of
 from cronq.timing.moments import moment_on
 from cronq.views import to_json
+
+COMPLETED = 100
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
@@ -79,3 +84,22 @@ def moment_of(stored: StoredSchedule, text: str) -> datetime:
         return moment_on(zone, text, datetime.now(UTC))
     except InvalidTiming as error:
         raise click.BadParameter(str(error)) from error
+
+
+def json_value(option: str, text: str, kind: type) -> Any:  # noqa: ANN401
+    """Return the JSON that an option was given, of the right kind."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is not JSON ({error})", param_hint=option) from error
+    if not isinstance(value, kind):
+        raise click.BadParameter(f"{text!r} is not a JSON {kind.__name__}", param_hint=option)
+    return value
+
+
+def complete_schedule(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of schedules that begin with `incomplete`, for the shell."""
+    with contextlib.suppress(Exception):  # a shell that completes is no place for errors
+        found = find_schedules(parts_of(context).database, text=incomplete, limit=COMPLETED)
+        return [each.name for each in found if each.name.startswith(incomplete)]
+    return []

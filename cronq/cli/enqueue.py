@@ -1,11 +1,8 @@
 """`cronq enqueue`: one job, now or later."""
 
-import json
-from typing import Any
-
 import click
 
-from cronq.cli.common import json_option, parts_of, print_json
+from cronq.cli.common import json_option, json_value, parts_of, print_json
 from cronq.demand import submit
 from cronq.timing import duration
 
@@ -38,8 +35,8 @@ def enqueue_command(
     job_id, new = submit(
         parts_of(context),
         task,
-        _parsed("--args", args_json, list),
-        _parsed("--kwargs", kwargs_json, dict),
+        json_value("--args", args_json, list),
+        json_value("--kwargs", kwargs_json, dict),
         due=0.0 if run_in is None else duration(run_in).total_seconds(),
         queue=queue,
         priority=priority,
@@ -50,13 +47,3 @@ def enqueue_command(
         print_json({"id": job_id, "new": new})
     else:
         click.echo(job_id)
-
-
-def _parsed(option: str, text: str, kind: type) -> Any:  # noqa: ANN401
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r} is not JSON ({error})", param_hint=option) from error
-    if not isinstance(value, kind):
-        raise click.BadParameter(f"{text!r} is not a JSON {kind.__name__}", param_hint=option)
-    return value

@@ -1,7 +1,7 @@
 """`cronq jobs`: what ran, what runs, what will run, and what did not."""
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
@@ -12,10 +12,11 @@ from rich.table import Table
 
 from cronq.app import Cronq
 from cronq.cli.common import json_option, parts_of, print_json, print_table, short_time
+from cronq.cli.job_actions import cancel, retry
+from cronq.cli.job_filters import job_filters, wanted_jobs
 from cronq.coordination.redis_client import RedisError
 from cronq.job import ENDS, State
 from cronq.store import jobs as store
-from cronq.store.jobs import JobFilter
 from cronq.timing import duration
 from cronq.views import attempt_fields, job_fields
 
@@ -26,37 +27,14 @@ def jobs() -> None:
 
 
 @jobs.command("list")
-@click.option(
-    "--state", type=click.Choice([s.value for s in State], case_sensitive=False), help="Only in this state."
-)
-@click.option("--schedule", help="Only of this schedule.")
-@click.option("--task", help="Only of this task.")
-@click.option("--tenant", help="Only of this tenant.")
-@click.option("--since", help="Only planned within this time, e.g. 2h.")
+@job_filters
 @click.option("-n", "--limit", default=50, show_default=True, type=click.IntRange(1, 100_000))
 @json_option
 @click.pass_context
-def list_command(
-    context: click.Context,
-    *,
-    state: str | None,
-    schedule: str | None,
-    task: str | None,
-    tenant: str | None,
-    since: str | None,
-    limit: int,
-    as_json: bool,
-) -> None:
+def list_command(context: click.Context, /, *, limit: int, as_json: bool, **given: str | None) -> None:
     """List jobs, the newest first."""
     parts = parts_of(context)
-    wanted = JobFilter(
-        state=None if state is None else State(state.upper()),
-        schedule=schedule,
-        task=task,
-        tenant=tenant,
-        since=None if since is None else datetime.now(UTC) - duration(since),
-    )
-    rows = store.list_jobs(parts.database, wanted, limit=limit)
+    rows = store.list_jobs(parts.database, wanted_jobs(given), limit=limit)
     live = _live(parts, [row["id"] for row in rows if row["state"] == State.RUNNING])
     items = [job_fields(row, live.get(row["id"])) for row in rows]
     if as_json:
@@ -151,32 +129,8 @@ def watch(context: click.Context, *, job_id: str, longest: str) -> None:
     context.exit(0 if item["status"] == State.COMPLETED else 1)
 
 
-@jobs.command()
-@click.argument("job_id")
-@click.pass_context
-def cancel(context: click.Context, *, job_id: str) -> None:
-    """Stop a job: one that waits never starts; one that runs learns it at its next progress report."""
-    parts = parts_of(context)
-    state = store.request_cancel(parts.database, job_id)
-    if state is State.RUNNING:
-        click.echo(f"{job_id} is running; it was asked to stop")
-    elif state is State.CANCELLED:
-        click.echo(f"{job_id} is cancelled")
-    else:
-        raise click.ClickException(f"{job_id} is over already: {state}")
-
-
-@jobs.command()
-@click.argument("job_id")
-@click.pass_context
-def retry(context: click.Context, *, job_id: str) -> None:
-    """Send a failed or timed-out job back: the same id, its history kept."""
-    parts = parts_of(context)
-    store.retry_dead(parts.database, job_id)
-    from cronq.coordination.notices import send_notice  # noqa: PLC0415 - only here
-
-    send_notice(parts.redis, parts.settings.key_prefix, "job", job_id=job_id)
-    click.echo(f"{job_id} is due again")
+jobs.add_command(cancel)
+jobs.add_command(retry)
 
 
 def _live(parts: Cronq, ids: list[str]) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from cronq.activation import activate
-from cronq.errors import CronqError
+from cronq.errors import CronqError, SchemaError, SettingsError, StoreUnavailable, VersionConflict
 
 activate()
 
@@ -23,12 +23,28 @@ COMMANDS = {
     "jobs": "cronq.cli.jobs:jobs",
     "leader": "cronq.cli.leader:leader",
     "next": "cronq.cli.next:next_command",
+    "status": "cronq.cli.status:status",
     "schedules": "cronq.cli.schedules:schedules",
     "token": "cronq.cli.token:token",
     "up": "cronq.cli.up:up",
     "why": "cronq.cli.schedules:why_command",
 }
 """Each command's module is imported when it is used: Celery imports this file in every worker."""
+
+
+FAILED, UNKNOWN, REFUSED, UNAVAILABLE = 1, 3, 4, 5
+"""Exit codes; 2 is click's own for a command that was typed wrongly. docs/cli.md explains them."""
+
+
+def exit_code(error: CronqError) -> int:
+    """Return the exit code that tells a program what kind of error it was."""
+    if isinstance(error, LookupError):
+        return UNKNOWN
+    if isinstance(error, SchemaError | StoreUnavailable | SettingsError):
+        return UNAVAILABLE
+    if isinstance(error, VersionConflict | ValueError):
+        return REFUSED
+    return FAILED
 
 
 class LazyGroup(click.Group):
@@ -49,12 +65,12 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401
-        """Run the command; a `CronqError` is a message and exit code 1, not a traceback."""
+        """Run the command; an error of ours is a message and an exit code, not a traceback."""
         try:
             return super().invoke(ctx)
         except CronqError as error:
             click.echo(f"cronq: {error}", err=True)
-            ctx.exit(1)
+            ctx.exit(exit_code(error))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -7,11 +7,21 @@ from zoneinfo import ZoneInfo
 import click
 
 from cronq.app import Cronq
-from cronq.cli.common import json_option, moment_of, parts_of, print_json, print_table, short_time
+from cronq.cli.common import (
+    complete_schedule,
+    json_option,
+    moment_of,
+    parts_of,
+    print_json,
+    print_table,
+    short_time,
+)
+from cronq.cli.schedule_writing import add, delete, edit
 from cronq.coordination.notices import send_notice
 from cronq.store import control
 from cronq.store.fires import Fire, around, fires, latest_fires, next_fires, why
-from cronq.store.schedules import StoredSchedule, get_schedule, list_schedules
+from cronq.store.overview import find_schedules
+from cronq.store.schedules import StoredSchedule, get_schedule
 from cronq.timing import timing_from
 from cronq.timing.bounds import tz_of
 from cronq.timing.explain import explain
@@ -22,18 +32,29 @@ SHOWN = 10
 
 @click.group()
 def schedules() -> None:
-    """List, show, pause, resume and run schedules, and ask why one did not run."""
+    """List, show, write, pause, resume and run schedules, and ask why one did not run."""
+
+
+for _command in (add, edit, delete):
+    schedules.add_command(_command)
 
 
 @schedules.command("list")
-@click.option("--retired", is_flag=True, help="Also those that no code declares any more.")
+@click.option("--text", default="", help="Only with this in the name or the task.")
+@click.option("--only", type=click.Choice(["paused", "faulty", "retired"]), help="Only in this state.")
+@click.option("--after", default="", metavar="NAME", help="Go on after this name.")
+@click.option("-n", "--limit", default=100, show_default=True, type=click.IntRange(1, 100_000))
 @json_option
 @click.pass_context
-def list_command(context: click.Context, *, retired: bool, as_json: bool) -> None:
-    """List schedules by name."""
-    stored = list_schedules(parts_of(context).database, retired=retired)
+def list_command(
+    context: click.Context, *, text: str, only: str | None, after: str, limit: int, as_json: bool
+) -> None:
+    """List schedules by name, all but the retired ones."""
+    database = parts_of(context).database
+    found = find_schedules(database, text=text, only=only, after=after, limit=limit + 1)
+    shown, more = found[:limit], found[limit - 1].name if len(found) > limit else None
     if as_json:
-        print_json({"items": [schedule_fields(each) for each in stored]})
+        print_json({"items": [schedule_fields(each) for each in shown], "next_after": more})
         return
     print_table(
         "",
@@ -48,13 +69,15 @@ def list_command(context: click.Context, *, retired: bool, as_json: bool) -> Non
                 each.definition.catch_up,
                 _state(each),
             )
-            for each in stored
+            for each in shown
         ],
     )
+    if more is not None:
+        click.echo(f"more: --after {more!r}")
 
 
 @schedules.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_schedule)
 @json_option
 @click.pass_context
 def show(context: click.Context, *, name: str, as_json: bool) -> None:
@@ -82,7 +105,7 @@ def show(context: click.Context, *, name: str, as_json: bool) -> None:
 
 
 @schedules.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_schedule)
 @click.option("--note", help="Why, for whoever finds it paused.")
 @click.pass_context
 def pause(context: click.Context, *, name: str, note: str | None) -> None:
@@ -93,7 +116,7 @@ def pause(context: click.Context, *, name: str, note: str | None) -> None:
 
 
 @schedules.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_schedule)
 @click.pass_context
 def resume(context: click.Context, *, name: str) -> None:
     """Go on with the next fire time."""
@@ -104,7 +127,7 @@ def resume(context: click.Context, *, name: str) -> None:
 
 
 @schedules.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_schedule)
 @json_option
 @click.pass_context
 def run(context: click.Context, *, name: str, as_json: bool) -> None:
@@ -119,7 +142,7 @@ def run(context: click.Context, *, name: str, as_json: bool) -> None:
 
 
 @schedules.command("fires")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_schedule)
 @click.option("--since", help="From this time on, e.g. 2026-11-21T02:00; by default an hour ago.")
 @click.option("-n", "--limit", default=50, show_default=True, type=click.IntRange(1, 1000))
 @json_option
@@ -140,7 +163,7 @@ def fires_command(context: click.Context, *, name: str, since: str | None, limit
 
 
 @schedules.command("why")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_schedule)
 @click.argument("moment")
 @json_option
 @click.pass_context

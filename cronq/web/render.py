@@ -23,8 +23,15 @@ SAID: Final = {
     "triggered": "One job was asked for.",
     "cancelled": "It was told to stop.",
     "retried": "It is due again.",
+    "discarded": "It is off the list.",
+    "cancel_ticked": "Told to stop: {count}.",
+    "cancel_jobs": "Told to stop: {count}.",
+    "retry_ticked": "Due again: {count}.",
+    "retry_jobs": "Due again: {count}.",
+    "retry_dead": "Due again: {count}.",
+    "discard_dead": "Off the list: {count}.",
 }
-"""What the page says after an action."""
+"""What the page says after an action; `count`: to how many."""
 
 _environment = Environment(
     loader=FileSystemLoader(HERE / "templates"),
@@ -70,10 +77,14 @@ def page(request: Request, template: str, *, status: int = HTTPStatus.OK, **fact
         may_operate=may_operate(request),
         caller=None if caller is None else caller.name,
         signed_in=COOKIE in request.cookies,
-        said=SAID.get(request.query_params.get("said", "")),
+        said=_said(request.query_params.get("said", ""), request.query_params.get("count", "")),
         **facts,
     )
     return HTMLResponse(text, status)
+
+
+def _said(what: str, count: str) -> str:
+    return SAID.get(what, "").format(count=count if count.isdecimal() else "")
 
 
 def error_page(request: Request, *, status: int, title: str, detail: str) -> Response:

@@ -60,6 +60,13 @@ class Site:
         assert answer.status_code == 202, answer.text
         return str(answer.json()["id"])
 
+    def fail(self, **fields: object) -> str:
+        """Let a job become a dead letter, and return its id."""
+        (self.gates / "mended").unlink(missing_ok=True)
+        job_id = self.ask("demo.fragile", kwargs={"password": "hunter2-secret"}, max_attempts=1, **fields)
+        self.wait_for_state(job_id, "FAILED")
+        return job_id
+
     def job(self, job_id: str) -> dict:
         found: dict = httpx.get(f"{self.url}/api/jobs/{job_id}").json()
         return found

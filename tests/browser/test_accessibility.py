@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
+from cronq.store.dead_messages import DeadMessage, record_message
+
 from .site import Site
 
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
@@ -17,7 +19,10 @@ PAGES = [
     "/jobs",
     "/jobs/{job}",
     "/jobs/x",
+    "/jobs/all/retry?state=FAILED",
     "/dead",
+    "/dead/all/discard",
+    "/dead/{message}",
     "/day",
     "/docs",
     "/login",
@@ -26,18 +31,23 @@ PAGES = [
 
 @pytest.fixture(scope="module")
 def failed_job(site: Site) -> str:
-    (site.gates / "mended").unlink(missing_ok=True)
-    job_id = site.ask("demo.fragile", max_attempts=1)
-    site.wait_for_state(job_id, "FAILED")
-    return job_id
+    return site.fail()
+
+
+@pytest.fixture(scope="module")
+def dead_message(site: Site) -> str:
+    odd = DeadMessage(kind="malformed", error="it is not JSON", body=b"{password", routing_key="celery")
+    return record_message(site.database, odd)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(page: Page, site: Site, failed_job: str, scheme: str) -> None:
+def test_axe_finds_nothing_serious(
+    page: Page, site: Site, failed_job: str, dead_message: str, scheme: str
+) -> None:
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     found = []
     for path in PAGES:
-        page.goto(path.format(job=failed_job))
+        page.goto(path.format(job=failed_job, message=dead_message))
         page.evaluate(AXE)
         result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
         found += [

@@ -1,5 +1,7 @@
 """What somebody does on the page: watch, pause, trigger, send back, follow to the end."""
 
+from urllib.parse import quote
+
 from playwright.sync_api import Locator, Page, expect
 
 from .site import Site
@@ -61,9 +63,7 @@ def test_a_schedule_is_run_by_hand_and_its_job_followed(page: Page, site: Site) 
 
 
 def test_a_dead_letter_is_sent_back(page: Page, site: Site) -> None:
-    (site.gates / "mended").unlink(missing_ok=True)
-    job_id = site.ask("demo.fragile", kwargs={"password": "hunter2-secret"}, max_attempts=1)
-    site.wait_for_state(job_id, "FAILED")
+    job_id = site.fail()
     page.goto("/dead")
     row = page.locator("tr", has=page.locator(f'a[href="/jobs/{job_id}"]'))
     expect(row).to_contain_text("said 503")
@@ -72,3 +72,54 @@ def test_a_dead_letter_is_sent_back(page: Page, site: Site) -> None:
     expect(page.get_by_role("status").filter(has_text="due again")).to_be_visible()
     page.goto(f"/jobs/{job_id}")
     expect(page.locator(".head .chip")).to_have_text("completed")
+
+
+def test_a_letter_is_discarded_and_stays_in_the_history(page: Page, site: Site) -> None:
+    job_id = site.fail()
+    page.goto("/dead")
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_label(f"Discard {job_id}").click()
+    expect(page.get_by_role("status").filter(has_text="off the list")).to_be_visible()
+    expect(page.get_by_label(f"Discard {job_id}")).to_have_count(0)
+    assert site.job(job_id)["status"] == "FAILED"
+
+
+def test_all_dead_letters_of_a_filter_are_sent_back_after_a_question(page: Page, site: Site) -> None:
+    ids = [site.fail(tenant="acme") for _ in range(3)]
+    other = site.fail(tenant="globex")
+    page.goto("/dead?tenant=acme&task=demo.fragile")
+    page.get_by_role("link", name="Retry all").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Retry")
+    site.mend()
+    page.get_by_role("button", name="Retry").click()
+    expect(page.get_by_role("status").filter(has_text="Due again")).to_be_visible()
+    for job_id in ids:
+        site.wait_for_state(job_id, "COMPLETED")
+    assert site.job(other)["status"] == "FAILED"
+
+
+def test_ticked_jobs_are_cancelled_and_the_others_are_not(page: Page, site: Site) -> None:
+    tenant = f"ticking-{page.viewport_size}"
+    ids = [site.ask("demo.quick", run_in="1h", tenant=tenant) for _ in range(3)]
+    page.goto(f"/jobs?tenant={quote(tenant)}")
+    for job_id in ids[:2]:
+        page.locator(f'input[value="{job_id}"]').check()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("status").filter(has_text="Told to stop: 2.")).to_be_visible()
+    assert [site.job(job_id)["status"] for job_id in ids] == ["CANCELLED", "CANCELLED", "SCHEDULED"]
+    page.get_by_role("link", name="Cancel…").click()
+    page.get_by_role("button", name="Cancel 1").click()
+    expect(page.get_by_role("status").filter(has_text="Told to stop: 1.")).to_be_visible()
+    assert site.job(ids[2])["status"] == "CANCELLED"
+
+
+def test_jobs_are_found_by_text(page: Page, site: Site) -> None:
+    site.fail()
+    page.goto("/jobs")
+    page.locator("h1").click()
+    page.keyboard.press("/")
+    page.keyboard.type("SAID 503")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/jobs?*")
+    expect(page.locator(".rows tbody tr").first).to_contain_text("said 503")
+    expect(page.locator(".rows").get_by_text("nightly-backup")).to_have_count(0)

@@ -84,7 +84,7 @@ def test_show_tells_all_of_a_job_and_all_of_a_message(shell: Shell) -> None:
     assert (item["body"], item["headers"], item["worker"]) == ("7", {"lang": "cobol"}, "w@host")
     assert "cobol" in shell("show", message_id).output
     missing = shell("show", "nobody")
-    assert missing.exit_code == 1
+    assert missing.exit_code == 3
     assert "there is no dead letter 'nobody'" in missing.output
 
 
@@ -141,7 +141,7 @@ def test_discard_takes_off_the_list_and_keeps_the_history(shell: Shell) -> None:
 def test_one_unknown_id_among_several_stops_all(shell: Shell) -> None:
     job_id = shell.failed()
     result = shell("discard", job_id, "nobody")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert shell.ids() == [job_id]
 
 

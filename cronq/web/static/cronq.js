@@ -41,6 +41,8 @@ function localize(root) {
   for (const element of root.querySelectorAll("[data-clock]")) {
     element.textContent = wall(new Date(element.dataset.clock)).match(/\d\d:\d\d/)[0];
   }
+  const all = root.querySelector("[data-tick-all]");
+  if (all) all.hidden = false; // without a script it could do nothing
   tick(root);
 }
 
@@ -60,7 +62,7 @@ let wanted = false, busy = false, last = Date.now();
 function inUse(part) {
   // What somebody works in, or has opened, is left alone.
   const focus = document.activeElement;
-  return part.querySelector("details[open]") || (part.contains(focus) && focus.matches("input, select"));
+  return part.querySelector("details[open], input:checked") || (part.contains(focus) && focus.matches("input, select"));
 }
 
 async function refresh() {
@@ -144,6 +146,11 @@ addEventListener("keydown", (event) => {
   } else if (event.key === "Escape") {
     document.querySelector("details.pause[open]")?.removeAttribute("open");
   }
+});
+
+addEventListener("change", (event) => {
+  if (!event.target.matches("[data-tick-all]")) return;
+  for (const box of document.querySelectorAll("input[form=ticked]")) box.checked = event.target.checked;
 });
 
 addEventListener("submit", (event) => {

@@ -1,0 +1,189 @@
+"""`cronq status`, `jobs` and `schedules`: what they do, what they say to programs, and their exit codes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from celery import Celery
+from click.testing import CliRunner, Result
+
+from cronq.app import Cronq, cronq_of
+from cronq.cli.main import cronq
+from cronq.declaration import every
+from cronq.job import State
+from cronq.store.attempts import bury
+from cronq.store.jobs import get_job
+from cronq.store.schedules import Change, get_schedule, write_changes
+from cronq.store.schema import upgrade
+from tests.contract.rows import Rows
+
+FAILED, WRONG, UNKNOWN, REFUSED, UNAVAILABLE = 1, 2, 3, 4, 5
+
+
+class Shell:
+    """Runs commands on a database of its own."""
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+        self.parts: Cronq = cronq_of(app)
+        self.rows = Rows(self.parts.database)
+
+    def __call__(self, *args: str, answer: str | None = None) -> Result:
+        return CliRunner().invoke(cronq, [*args], obj=SimpleNamespace(app=self._app), input=answer)
+
+    def json(self, *args: str) -> Any:
+        result = self(*args, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    def failed(self, **facts: Any) -> str:
+        job_id = self.rows.job(**facts)
+        bury(self.parts.database, job_id, kind="network", error="Traceback\nValueError: gone")
+        return job_id
+
+    def state(self, job_id: str) -> str:
+        return str(get_job(self.parts.database, job_id)["state"])
+
+    def declare(self, name: str) -> None:
+        """Store a schedule as code does."""
+        declared = every("1h").schedule(name=name, task="shop.work")
+        database = self.parts.database
+        with database.begin() as connection:
+            change = Change(declared, database.clock(), restart=True, delay_s=None)
+            write_changes(database, connection, [change], source="code:shop", actor="code:shop")
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    monkeypatch.setenv("CRONQ_DATABASE_URL", f"sqlite:///{tmp_path / 'cronq.db'}")
+    monkeypatch.setenv("CRONQ_REDIS_URL", "redis://127.0.0.1:1/0")  # nobody is there: notices are a luxury
+    shell = Shell(Celery("shop", set_as_current=False))
+    upgrade(shell.parts.database)
+    yield shell
+    shell.parts.database.dispose()
+
+
+# -- schedules ---------------------------------------------------------------------------------------------
+
+
+def test_a_schedule_is_added_edited_and_deleted(shell: Shell) -> None:
+    added = shell.json("schedules", "add", "nightly", "--task", "shop.backup", "--cron", "30 2 * * *", "--tz",
+                       "Europe/Berlin", "--kwargs", '{"full": true}', "--catch-up-window", "2h")  # fmt: skip
+    assert (added["version"], added["kwargs"], added["catch_up_window"]) == (1, {"full": True}, 7200)
+    edited = shell.json("schedules", "edit", "nightly", "--queue", "slow", "--every", "90s")
+    assert (edited["version"], edited["queue"], edited["timing"]["kind"]) == (2, "slow", "every")
+    assert edited["kwargs"] == {"full": True}  # what is not named stays
+    assert shell("schedules", "delete", "nightly", answer="n\n").exit_code == FAILED
+    assert shell("schedules", "delete", "nightly", "--yes").exit_code == 0
+    assert get_schedule(shell.parts.database, "nightly").retired_at is not None
+
+
+def test_one_who_was_slower_is_refused(shell: Shell) -> None:
+    shell.json("schedules", "add", "nightly", "--task", "shop.backup", "--every", "1h")
+    shell.json("schedules", "edit", "nightly", "--every", "2h")
+    late = shell("schedules", "edit", "nightly", "--every", "3h", "--if-version", "1")
+    assert late.exit_code == REFUSED
+    assert "somebody changed it" in late.stderr
+
+
+def test_what_code_declares_is_changed_in_the_code(shell: Shell) -> None:
+    shell.declare("of-code")
+    for words in (["edit", "of-code", "--queue", "slow"], ["delete", "of-code", "--yes"]):
+        refused = shell("schedules", *words)
+        assert refused.exit_code == REFUSED
+        assert "belongs to code:shop" in refused.stderr
+    assert shell("schedules", "add", "of-code", "--task", "x", "--every", "1h").exit_code == REFUSED
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--every", "1h", "--cron", "* * * * *"],
+        ["--cron", "61 * * * *"],
+        ["--every", "1h", "--tz", "Europe/Berlin"],
+        ["--every", "1h", "--args", "{}"],
+        ["--every", "1h", "--kwargs", "nonsense"],
+        [],
+    ],
+)
+def test_a_schedule_that_makes_no_sense_is_a_mistake_in_the_command(shell: Shell, words: list[str]) -> None:
+    assert shell("schedules", "add", "odd", "--task", "shop.work", *words).exit_code == WRONG
+
+
+def test_a_list_reads_no_more_than_it_shows(shell: Shell) -> None:
+    for name in "abc":
+        shell.declare(name)
+    first = shell.json("schedules", "list", "-n", "2")
+    assert [each["name"] for each in first["items"]] == ["a", "b"]
+    rest = shell.json("schedules", "list", "--after", first["next_after"])
+    assert ([each["name"] for each in rest["items"]], rest["next_after"]) == (["c"], None)
+    assert [each["name"] for each in shell.json("schedules", "list", "--text", "B")["items"]] == ["b"]
+
+
+def test_the_shell_completes_names(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.declare("nightly")
+    shell.declare("hourly")
+    monkeypatch.setattr("cronq.cli.common.parts_of", lambda _context: shell.parts)
+    asked = {"_CRONQ_COMPLETE": "bash_complete", "COMP_WORDS": "cronq schedules pause ni", "COMP_CWORD": "3"}
+    result = CliRunner().invoke(cronq, [], prog_name="cronq", env=asked)
+    assert result.stdout.strip() == "plain,nightly"
+
+
+# -- jobs --------------------------------------------------------------------------------------------------
+
+
+def test_jobs_are_listed_by_filter(shell: Shell) -> None:
+    wanted = shell.failed(task="shop.pay", queue="slow", tenant="acme")
+    shell.rows.job(task="shop.work")
+    for words in (["--queue", "slow"], ["--text", "GONE"], ["--tenant", "acme"], ["--state", "failed"]):
+        assert [each["id"] for each in shell.json("jobs", "list", *words)["items"]] == [wanted]
+    assert shell.json("jobs", "list", "--until", "1h")["items"] == []
+
+
+def test_jobs_are_cancelled_by_id_or_by_filter_and_never_by_chance(shell: Shell) -> None:
+    ids = [shell.rows.job(task="shop.work") for _ in range(3)]
+    other = shell.rows.job(task="shop.pay")
+    assert shell("jobs", "cancel").exit_code == WRONG
+    assert shell("jobs", "cancel", ids[0], "--task", "shop.work").exit_code == WRONG
+    assert shell.json("jobs", "cancel", "--task", "shop.work", "--dry-run") == {"would": "cancel", "count": 3}
+    assert shell("jobs", "cancel", "--task", "shop.work", answer="n\n").exit_code == FAILED
+    assert {shell.state(each) for each in ids} == {State.SCHEDULED}
+    assert shell.json("jobs", "cancel", ids[0])["ids"] == [ids[0]]
+    assert shell.json("jobs", "cancel", "--task", "shop.work", "--yes") == {"done": "cancel", "count": 2}
+    assert {shell.state(each) for each in ids} == {State.CANCELLED}
+    assert shell.state(other) == State.SCHEDULED
+
+
+def test_failed_jobs_are_sent_back_and_others_cannot_be(shell: Shell) -> None:
+    ids = [shell.failed(task="shop.work") for _ in range(2)]
+    waiting = shell.rows.job(task="shop.work")
+    assert shell("jobs", "retry", waiting).exit_code == REFUSED
+    assert shell("jobs", "retry", "nobody").exit_code == UNKNOWN
+    assert shell.json("jobs", "retry", "--all", "--yes")["count"] == 2
+    assert {shell.state(each) for each in ids} == {State.SCHEDULED}
+
+
+# -- status ------------------------------------------------------------------------------------------------
+
+
+def test_status_fails_while_nobody_leads_and_says_what_to_do(shell: Shell) -> None:
+    shell.failed()
+    result = shell("status", "--json")
+    facts = json.loads(result.stdout)
+    assert result.exit_code == FAILED
+    assert (facts["leader"], facts["dead_letters"]) == (None, 1)
+    assert any("start a beat with" in trouble for trouble in facts["troubles"])
+
+
+def test_a_database_that_was_never_made_is_another_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRONQ_DATABASE_URL", f"sqlite:///{tmp_path / 'empty.db'}")
+    result = CliRunner().invoke(
+        cronq, ["status"], obj=SimpleNamespace(app=Celery("shop", set_as_current=False))
+    )
+    assert result.exit_code == UNAVAILABLE
+    assert "cronq db upgrade" in result.stderr
