@@ -1,5 +1,6 @@
 """`cronq …`, and the same as `celery -A app cronq …`."""
 
+import contextlib
 import importlib
 import sys
 from typing import Any
@@ -77,6 +78,18 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="celery-cronq", prog_name="cronq")
 def cronq() -> None:
     """Distributed cron for Celery."""
+
+
+def _join_flower() -> None:
+    """Put our tab into Flower, where this process is about to become one."""
+    if "flower" in sys.argv[1:]:
+        with contextlib.suppress(ModuleNotFoundError):
+            from cronq.flower_tab import install  # noqa: PLC0415 - only there
+
+            install()
+
+
+_join_flower()
 
 
 def main() -> None:
