@@ -14,7 +14,8 @@ from celery import signals
 def activate() -> None:
     """Listen for a worker that starts. Importing cronq costs nothing else."""
     signals.celeryd_init.connect(_prepare_worker, weak=False, dispatch_uid="cronq.prepare_worker")
-    signals.after_setup_logger.connect(_format_lines, weak=False, dispatch_uid="cronq.format_lines")
+    for ready in (signals.after_setup_logger, signals.after_setup_task_logger):
+        ready.connect(_format_lines, weak=False, dispatch_uid="cronq.format_lines")
 
 
 def _prepare_worker(instance: Any, options: Any, **_kwargs: Any) -> None:  # noqa: ANN401
@@ -31,8 +32,8 @@ def _prepare_worker(instance: Any, options: Any, **_kwargs: Any) -> None:  # noq
 
 def _format_lines(logger: logging.Logger, **_kwargs: Any) -> None:  # noqa: ANN401
     from cronq.settings import load_settings  # noqa: PLC0415
-    from cronq.telemetry.log import JsonFormatter  # noqa: PLC0415
+    from cronq.telemetry.log import JsonFormatter, Masking  # noqa: PLC0415
 
-    if load_settings().log_format == "json":
-        for handler in logger.handlers:
-            handler.setFormatter(JsonFormatter())
+    as_json = load_settings().log_format == "json"
+    for handler in logger.handlers:
+        handler.setFormatter(JsonFormatter() if as_json else Masking(handler.formatter))

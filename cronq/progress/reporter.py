@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from cronq.errors import Cancelled, LeaseLost
+from cronq.telemetry.masking import without_secrets
 
 T = TypeVar("T")
 MAX_LINE = 500
@@ -69,9 +70,9 @@ class Report:
         self.flush()
 
     def take_lines(self) -> list[str]:
-        """Return the log lines that have not been sent, and forget them."""
+        """Return the log lines that have not been sent, with passwords in addresses masked; forget them."""
         lines, self.lines = self.lines, deque(maxlen=MAX_PENDING_LINES)
-        return list(lines)
+        return [without_secrets(line) for line in lines]
 
     def state(self) -> dict[str, Any]:
         """Return the progress as it is shown: `progress` is 0 to 100."""
@@ -82,7 +83,7 @@ class Report:
             "job_id": self.job_id,
             "attempt": self.attempt,
             "progress": percent,
-            "current_step": self.step,
+            "current_step": without_secrets(self.step),
             "steps_completed": self.done,
             "steps_total": self.total,
             "updated_at": time.time(),

@@ -66,6 +66,19 @@ def _shown(value: object) -> str:
     return json.dumps(text) if any(c in text for c in ' "\n\r') else text
 
 
+class Masking(logging.Formatter):
+    """Another formatter's lines, without the passwords that addresses carry: in a traceback, for one."""
+
+    def __init__(self, inner: logging.Formatter | None) -> None:
+        super().__init__()
+        self._inner = inner or logging.Formatter()
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        text = self._inner.format(record)
+        return _PASSWORD.sub(r"\1:***@", text) if "://" in text else text
+
+
 class JsonFormatter(logging.Formatter):
     """One JSON object a line; the facts of cronq's events as fields of their own."""
 
