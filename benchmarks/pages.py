@@ -36,8 +36,13 @@ PAGES = {
     "Jobs, failed": "/jobs?state=FAILED",
     "Jobs of one schedule": "/jobs?schedule=report-00042",
     "Jobs of one tenant": "/jobs?tenant=t7",
+    "Jobs of one task": "/jobs?task=task-7",
+    "Jobs, found by text": "/jobs?q=no+3",
+    "Jobs, text that nowhere is": "/jobs?q=nowhere",
+    "Retry all that fit?": "/jobs/all/retry?schedule=report-00042",
     "One job": "/jobs/{job}",
     "Dead letters": "/dead",
+    "Dead letters of one task": "/dead?task=task-7",
     "Day": "/day",
 }
 BAR_MS = 300

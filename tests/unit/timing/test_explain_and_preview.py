@@ -111,3 +111,11 @@ def test_a_herd_is_found_and_its_members_are_told_how_to_leave_it() -> None:
     assert not any("quiet" in each for each in load.advice)
     hashed = [Member(f"n{n}", Cron("H 2 * * *", hash_id=str(n))) for n in range(40)]
     assert max(daily_load(hashed, START).per_minute) < 6
+
+
+def test_schedules_that_fire_alike_are_counted_and_named_each() -> None:
+    members = [Member(f"s{n}", Cron("0 * * * *", "UTC")) for n in range(6)]
+    load = daily_load([*members, Member("t", Cron("0 6 * * *", "UTC"))], START)
+    busiest = load.herds[0]
+    assert (busiest.fires, set(busiest.names)) == (7, {*(each.name for each in members), "t"})
+    assert sum(load.per_minute) == 6 * 24 + 1
