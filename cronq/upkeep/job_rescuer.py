@@ -15,6 +15,7 @@ from cronq.store.terms import Term
 from cronq.telemetry.log import get_logger
 
 BATCH = 200
+LEAST_GAP_S = 2.0
 LEAST_GRACE_S = 2.0
 """Seconds that workers get after an outage: one failed renewal, and the next."""
 
@@ -61,8 +62,9 @@ class JobRescuer:
     def _workers_may_be_late(self) -> bool:
         """Tell whether SQL was away, or unseen by this beat, so recently that workers may yet renew."""
         now = self._monotonic()
-        # Two renewals fit into what an outage of a third leaves of a lease: so short a one costs no job.
-        if now - self._looked_at > self._lease_s / 3:
+        # Two renewals fit into what an outage of a third leaves of a lease: so short a one costs no job. A
+        # loop that is slow for a moment is no outage.
+        if now - self._looked_at > max(LEAST_GAP_S, self._lease_s / 3):
             self._wait_until = now + max(LEAST_GRACE_S, self._lease_s / 2)
         self._looked_at = now
         return now < self._wait_until

@@ -13,14 +13,14 @@ from tests.faults.bench.history import Demanded, Expected, Fault, History, Row
 from tests.faults.bench.journal import Line
 
 EARLY_S = 0.05
-ON_TIME_S = 2.0
+ON_TIME_S = 3.0
 """How late a body may start with nothing broken: the machine has two cores, and many processes."""
 IN_TURN_S = 6.0
 """The same where a fire time waits for the one before it."""
 GOING_ON_S = 1.0
 """By how much the end of a body and the leader's knowledge of it may differ."""
 COALESCES_AFTER_S = 9.0
-TOGETHER_S, ALTERNATIONS = 2.0, 6
+TOGETHER_S, ALTERNATIONS = 3.0, 4
 """Two beats that take turns this often within that time lead at the same time."""
 ENDS = frozenset({"COMPLETED", "FAILED", "TIMED_OUT", "SKIPPED", "CANCELLED"})
 KINDS = (

@@ -40,21 +40,13 @@ def _no_term() -> None:
     leadership.Leadership._renew_by_term = renew_by_term
 
 
-def _trust_without_end() -> None:
-    """A leader that could not renew its lock goes on leading."""
-    from cronq.coordination.leadership import Leadership  # noqa: PLC0415
-
-    Leadership.current = lambda self: None if self._held is None else self._held[0]
-    Leadership._renew_by_term = lambda *_args: None
-
-
 def _no_unique_key() -> None:
     """A fire time that is planned twice is two jobs."""
     import uuid  # noqa: PLC0415
 
-    from cronq.beat import planner  # noqa: PLC0415
+    from cronq.store import scheduled  # noqa: PLC0415
 
-    planner.scheduled_job_id = lambda *_args: str(uuid.uuid4())
+    scheduled.scheduled_job_id = lambda *_args: str(uuid.uuid4())
 
 
 def _no_lease_check() -> None:
@@ -178,9 +170,6 @@ MUTANTS = {
     "no term": Mutant(
         _no_term, ("leader cut off from redis",), frozenset({"two leaders"}), "rabbitmq", "postgresql"
     ),
-    "trust without end": Mutant(
-        _trust_without_end, ("leader cut off from redis",), frozenset({"two leaders"}), "rabbitmq"
-    ),
     "no unique key": Mutant(
         _no_unique_key, ("schedules set back",), frozenset({"doubled"}), "redis", "postgresql",
         ("ALTER TABLE cronq_job DROP CONSTRAINT cronq_job_one_per_fire_time",),
@@ -190,7 +179,7 @@ MUTANTS = {
         "redis", "postgresql",
     ),
     "no claim check": Mutant(
-        _no_claim_check, ("leader killed at after_publish_before_mark",), frozenset({"doubled"})
+        _no_claim_check, ("schedules set back",), frozenset({"doubled"})
     ),
     "no reconciler": Mutant(
         _no_reconciler, ("redis emptied while messages wait",), frozenset({"stuck"})

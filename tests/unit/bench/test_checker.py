@@ -86,7 +86,7 @@ def still_running(history: History) -> None:
 
 
 def too_late(history: History) -> None:
-    shift(history, 4, 2.5)
+    shift(history, 4, 3.5)
 
 
 def too_early(history: History) -> None:
@@ -221,7 +221,7 @@ def test_a_fault_excuses_lateness_until_its_end_and_the_time_to_recover() -> Non
 def test_faults_that_follow_each_other_do_not_put_a_deadline_off_for_ever() -> None:
     faults = [Fault("f", start, start + 1.0, recover_s=15.0) for start in range(10, 1000, 5)]
     # Of the 15 s and what follows in them, one in five is broken.
-    assert deadline(faults, 10.0, 2.0) < 10 + 2 + 15 + 6
+    assert deadline(faults, 10.0, 2.0) < 10 + 3 + 15 + 6
 
 
 @pytest.mark.parametrize(
