@@ -14,7 +14,8 @@ from cronq.store.agenda import DueJob
 from cronq.store.database import Database
 from cronq.store.jobs import add_job
 from tests.faults.bench.history import Demanded, Fault
-from tests.faults.bench.installation import LOCK_S, WORKERS, Installation
+from tests.faults.bench.installation import WORKERS, Installation
+from tests.faults.bench.timings import LOCK_S
 
 POLL_S = 0.05
 HANDOVER_RECOVER_S = LOCK_S + 1.0

@@ -18,10 +18,10 @@ from cronq.store.schema import upgrade
 from tests.faults.bench import journal
 from tests.faults.bench.clocks import WallClock
 from tests.faults.bench.proxy import Link, Network
+from tests.faults.bench.timings import HORIZON_S, LEASE_S, LOCK_S, REPUBLISH_S
 from tests.support.processes import Process, wait_for
 from tests.support.servers import PostgreSQLServer, RabbitMQServer, RedisServer
 
-LOCK_S, LEASE_S, REPUBLISH_S = 1.0, 3.0, 3.0
 BEATS, WORKERS = ("b1", "b2"), ("w1", "w2")
 WORKER_ARGS = {"w1": ("--pool", "prefork", "-c", "4"), "w2": ("--pool", "threads", "-c", "6")}
 START_DELAY_S = 12.0
@@ -40,9 +40,11 @@ class Installation:
         ticks: int,
         mutant: str | None = None,
         statements: tuple[str, ...] = (),
+        horizon_s: float = HORIZON_S,
     ) -> None:
         self.folder, self.broker, self.kind = folder, broker, database
         self.ticks, self.mutant, self._statements = ticks, mutant, statements
+        self._horizon_s = horizon_s
         self.beats = BEATS
         self.journal = folder / "journal"
         self.processes: dict[str, Process] = {}
@@ -164,6 +166,7 @@ class Installation:
             "CRONQ_LOCK_S": str(LOCK_S),
             "CRONQ_LEASE_S": str(LEASE_S),
             "CRONQ_REPUBLISH_S": str(REPUBLISH_S),
+            "CRONQ_HORIZON_S": str(self._horizon_s),
             journal.JOURNAL: str(self.journal),
             journal.NAME: name,
             "BENCH_START_MS": str(self.start_ms),

@@ -14,7 +14,7 @@ def is_caught(name: str, seed: int, say: Callable[[str], None]) -> bool:
     mutant = MUTANTS[name]
     setup = Setup(
         mutant.broker, mutant.database, seed, TICKS,
-        mutant=name, statements=mutant.statements, done_within_s=DONE_WITHIN_S,
+        mutant=name, horizon_s=mutant.horizon_s, statements=mutant.statements, done_within_s=DONE_WITHIN_S,
     )  # fmt: skip
     result = run(setup, mutant.faults, say)
     for story in stories(result, most=1):

@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from tests.faults.bench.installation import LEASE_S, LOCK_S, REPUBLISH_S
 from tests.faults.bench.measures import handovers, quantile, recovery, rescues, worst_lateness
 from tests.faults.bench.mutants import MUTANTS
 from tests.faults.bench.plot import draw
 from tests.faults.bench.rivals import FAULTS, Tally
 from tests.faults.bench.run import Run, stories
 from tests.faults.bench.summary import summary
+from tests.faults.bench.timings import LEASE_S, LOCK_S, REPUBLISH_S
 
 NAME = "fault-report"
 CALM_AFTER_S = 5.0

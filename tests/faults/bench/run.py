@@ -16,7 +16,8 @@ from tests.faults.bench.catalogue import KINDS
 from tests.faults.bench.checker import ENDS, Verdict, check
 from tests.faults.bench.history import AttemptRow, Expected, History, Row
 from tests.faults.bench.injector import Injector
-from tests.faults.bench.installation import LEASE_S, LOCK_S, Installation
+from tests.faults.bench.installation import Installation
+from tests.faults.bench.timings import HORIZON_S, LEASE_S, LOCK_S
 from tests.faults.bench.workload import workload
 
 QUIET_S = 3.0
@@ -34,6 +35,7 @@ class Setup:
     ticks: int
     mutant: str | None = None
     statements: tuple[str, ...] = ()  #: done to the database before anything starts
+    horizon_s: float = HORIZON_S
     done_within_s: float = 45.0  #: how long jobs get to end when it is over
 
     @property
@@ -72,6 +74,7 @@ def _run(setup: Setup, kinds: Iterable[str], say: Callable[[str], None], folder:
         ticks=setup.ticks,
         mutant=setup.mutant,
         statements=setup.statements,
+        horizon_s=setup.horizon_s,
     ) as installation:
         chance = random.Random(setup.seed)
         injector = Injector(installation, chance, say)

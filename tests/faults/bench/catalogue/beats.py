@@ -6,7 +6,8 @@ import psutil
 
 from tests.faults.bench.catalogue.kinds import KINDS, Kind, kind
 from tests.faults.bench.injector import HANDOVER_RECOVER_S, Injector
-from tests.faults.bench.installation import BEATS, LOCK_S
+from tests.faults.bench.installation import BEATS
+from tests.faults.bench.timings import LOCK_S
 
 FROZEN_S = 3 * LOCK_S
 HIT_WITHIN_S = 30.0

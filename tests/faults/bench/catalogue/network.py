@@ -4,8 +4,8 @@ from functools import partial
 
 from tests.faults.bench.catalogue.kinds import KINDS, Kind, kind
 from tests.faults.bench.injector import HANDOVER_RECOVER_S, Injector
-from tests.faults.bench.installation import LEASE_S, LOCK_S
 from tests.faults.bench.proxy import DOWN, UP
+from tests.faults.bench.timings import LEASE_S, LOCK_S
 
 CUT_S = 4 * LOCK_S
 WORKER = "w1"

@@ -8,7 +8,8 @@ from sqlalchemy import create_engine
 
 from tests.faults.bench.catalogue.kinds import kind
 from tests.faults.bench.injector import Injector
-from tests.faults.bench.installation import LEASE_S, WORKERS
+from tests.faults.bench.installation import WORKERS
+from tests.faults.bench.timings import LEASE_S
 
 DOWN_S = 2.0
 LONG_DOWN_S = LEASE_S + 2.0

@@ -11,7 +11,8 @@ from tests.faults.bench import journal
 from tests.faults.bench.catalogue.kinds import KINDS, Kind, kind
 from tests.faults.bench.checker import Run, runs_of
 from tests.faults.bench.injector import Injector
-from tests.faults.bench.installation import LEASE_S, WORKERS
+from tests.faults.bench.installation import WORKERS
+from tests.faults.bench.timings import LEASE_S
 
 FROZEN_S = LEASE_S + 2.0
 EXTRA = "wx"
