@@ -36,6 +36,7 @@ from cronq.store.schema import require_schema
 from cronq.store.terms import Term
 from cronq.upkeep.backfiller import Backfiller
 from cronq.upkeep.batch_keeper import BatchKeeper
+from cronq.upkeep.dependency_resolver import DependencyResolver
 from cronq.upkeep.failure_watcher import FailureWatcher
 from cronq.upkeep.job_rescuer import JobRescuer
 from cronq.upkeep.publish_reconciler import PublishReconciler
@@ -149,6 +150,12 @@ class Beat:
                 Upkeep("failure_watcher", 1.0, FailureWatcher(cronq.database, self._drop_schedule).run),
                 Upkeep("backfiller", 1.0, Backfiller(cronq.database, self._look).run, after_ends=True),
                 Upkeep("batch_keeper", 1.0, BatchKeeper(cronq.database, self._tell_loop).run),
+                Upkeep(
+                    "dependency_resolver",
+                    1.0,
+                    DependencyResolver(cronq.database, self._tell_loop).run,
+                    after_ends=True,
+                ),
             ],
         )
         self._listener = NoticeListener(open_redis(settings.redis_url), settings.key_prefix, self.loop.notice)

@@ -165,13 +165,19 @@ def fan_out_of(given: Any) -> dict[str, Any]:  # noqa: ANN401
 
 
 def after_of(given: Any) -> After:  # noqa: ANN401
-    """Return what a schedule comes after: a name, several names (all of them), or an `After`."""
-    if isinstance(given, After):
-        return After(tuple(given.schedules), Join(given.join), on_failure=bool(given.on_failure))
-    names = (given,) if isinstance(given, str) else tuple(given)
-    if not names or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"after={given!r:.200}: give the name of a schedule, or several")
-    return After(names)
+    """Return what a schedule comes after.
+
+    given: a name; several names (all of them); or {"all" or "any": names, "on_failure": True}, where a failed
+    job counts as well as a completed one.
+    """
+    wanted = given if isinstance(given, Mapping) else {"all": given}
+    joins = [join for join in Join if join in wanted]
+    if len(joins) == 1 and set(wanted) <= {*joins, "on_failure"}:
+        named = wanted[joins[0]]
+        names = (named,) if isinstance(named, str) else tuple(named)
+        if names and all(isinstance(name, str) for name in names):
+            return After(names, joins[0], on_failure=bool(wanted.get("on_failure", False)))
+    raise TypeError(f'after={given!r:.200}: give the name of a schedule, several, or {{"any": […]}}')
 
 
 _CONVERT: Mapping[str, Callable[[Any], Any]] = {

@@ -142,6 +142,8 @@ def _merge(
 def _recorded(row: RowMapping) -> Fire:
     if row["state"] == State.SKIPPED:
         return _skipped(row["fire_time"], row["reason"], row["coalesced_into"], row)
+    if row["state"] == State.SCHEDULED and row["held_at"] is not None:
+        return Fire(row["fire_time"], JOB, detail="it waits for the schedules that it comes after", job=row)
     return Fire(row["fire_time"], JOB, detail=_STATES[State(row["state"])], job=row)
 
 
