@@ -12,6 +12,8 @@ from typing import Any
 from cronq.app import Cronq
 from cronq.coordination.lock import lock_holder
 from cronq.coordination.redis_client import RedisError
+from cronq.store.batches import Batch, rate_of
+from cronq.store.database import Database
 from cronq.store.dead import DeadLetter
 from cronq.store.dead_messages import body_of
 from cronq.store.fires import Fire
@@ -44,6 +46,8 @@ def job_fields(row: Mapping[Any, Any], live: Mapping[str, Any] | None = None) ->
         "result": without_secrets(row["result"]),
         "schedule": row["schedule_name"],
         "fire_time": row["fire_time"],
+        "item": row["item"] or None,
+        "batch": row["batch_id"],
         "trigger": row["trigger"],
         "reason": row["reason"],
         "coalesced_into": row["coalesced_into"],
@@ -55,6 +59,33 @@ def job_fields(row: Mapping[Any, Any], live: Mapping[str, Any] | None = None) ->
         "kwargs": without_secrets(row["kwargs"]),
         "cancel_requested_at": row["cancel_requested_at"],
         "callback_url": without_secrets(row["callback_url"]),
+    }
+
+
+def batch_fields(database: Database, found: Batch) -> dict[str, Any]:
+    """Return a batch: how far it is, how fast, and in how many seconds it should be at its end."""
+    rate = 0.0 if found.ended_at is not None else rate_of(database, found)
+    left = found.total - found.done
+    return {
+        "id": found.id,
+        "schedule": found.schedule,
+        "fire_time": found.fire_time,
+        "type": found.task,
+        "status": found.status,
+        "total": found.total,
+        "done": found.done,
+        "failed": found.failed,
+        "remaining": left,
+        "progress": 100 * found.done // found.total if found.total else 0,
+        "rate_per_s": round(rate, 1),
+        "eta_s": None if left == 0 or rate == 0 or found.finding else round(left / rate),
+        "counts": found.counts,
+        "created_at": found.created_at,
+        "paused_at": found.paused_at,
+        "cancelled_at": found.cancelled_at,
+        "ended_at": found.ended_at,
+        "error": without_secrets(found.error),
+        "on_complete": found.on_complete,
     }
 
 

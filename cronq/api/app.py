@@ -7,7 +7,7 @@ from functools import partial
 from anyio import to_thread
 from fastapi import FastAPI
 
-from cronq.api import events, jobs, metrics, problems, schedules, system
+from cronq.api import batches, events, jobs, metrics, problems, schedules, system
 from cronq.api.feed import Feed
 from cronq.api.gate import Gate
 from cronq.app import Cronq
@@ -46,7 +46,14 @@ def create_app(parts: Cronq, *, host: str = "127.0.0.1") -> FastAPI:
     )
     app.state.parts, app.state.feed = parts, feed
     problems.install(app)
-    for router in (jobs.router, schedules.router, events.router, system.router, metrics.router):
+    for router in (
+        jobs.router,
+        batches.router,
+        schedules.router,
+        events.router,
+        system.router,
+        metrics.router,
+    ):
         app.include_router(router)
     install_pages(app)
     app.add_middleware(

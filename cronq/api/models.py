@@ -177,6 +177,8 @@ class Job(BaseModel):
     result: Any
     schedule: str | None
     fire_time: datetime | None
+    item: str | None = Field(description="of a fan-out or a backfill")
+    batch: str | None = Field(description="of a fan-out: see `/api/batches`")
     trigger: str
     reason: str | None
     coalesced_into: datetime | None

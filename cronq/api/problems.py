@@ -9,11 +9,13 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from cronq.errors import (
+    BatchRefused,
     CronqError,
     JobRefused,
     ScheduleRefused,
     SchemaError,
     StoreUnavailable,
+    UnknownBatch,
     UnknownJob,
     UnknownSchedule,
     VersionConflict,
@@ -33,6 +35,8 @@ log = get_logger(__name__)
 _KINDS: Final[dict[type[Exception], tuple[int, str, str]]] = {
     UnknownJob: (404, "unknown-job", "There is no such job"),
     UnknownSchedule: (404, "unknown-schedule", "There is no such schedule"),
+    UnknownBatch: (404, "unknown-batch", "There is no such batch"),
+    BatchRefused: (409, "batch-refused", "The batch does not allow this now"),
     VersionConflict: (412, "version-conflict", "The schedule was changed meanwhile"),
     ScheduleRefused: (409, "schedule-refused", "The schedule does not allow this now"),
     JobRefused: (422, "job-refused", "The job was refused"),

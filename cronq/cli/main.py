@@ -15,6 +15,7 @@ activate()
 COMMANDS = {
     "api": "cronq.cli.api:api",
     "backfills": "cronq.cli.backfills:backfills",
+    "batches": "cronq.cli.batches:batches",
     "check": "cronq.cli.check:check",
     "db": "cronq.cli.db:db",
     "dead": "cronq.cli.dead:dead",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Select, func, select, text, update
+from sqlalchemy import Connection, Row, RowMapping, Select, func, select, text, update
 
 from cronq.errors import BatchRefused, UnknownBatch
 from cronq.job import ENDS, State
@@ -82,7 +82,7 @@ def list_batches(
     database: Database,
     *,
     schedule: str | None = None,
-    open_only: bool = False,
+    unfinished: bool = False,
     before: tuple[datetime, str] | None = None,
     limit: int = 50,
 ) -> list[Batch]:
@@ -90,7 +90,7 @@ def list_batches(
     query = _batches().order_by(batch.c.created_at.desc(), batch.c.id.desc()).limit(limit)
     if schedule is not None:
         query = query.where(batch.c.schedule_id == schedule_id(schedule))
-    if open_only:
+    if unfinished:
         query = query.where(batch.c.ended_at.is_(None))
     if before is not None:
         at, last = before
@@ -99,6 +99,29 @@ def list_batches(
         )
     with database.autocommit() as connection:
         return [_batch(connection, row) for row in connection.execute(query).all()]
+
+
+def list_items(
+    database: Database, batch_id: str, *, state: State | None = None, after: str = "", limit: int = 50
+) -> list[RowMapping]:
+    """Return the jobs of a batch's items, in the order of the items from `after` on. Raise `UnknownBatch`."""
+    with database.autocommit() as connection:
+        found = connection.execute(select(batch).where(batch.c.id == batch_id)).one_or_none()
+        if found is None:
+            raise UnknownBatch(batch_id)
+        query = (
+            select(job)
+            # The fire time is implied, and lets the unique key of the items be used.
+            .where(job.c.schedule_id == found.schedule_id, job.c.fire_time == found.fire_time)
+            .where(job.c.batch_id == batch_id, job.c.id != batch_id, job.c.item > after)
+            .order_by(job.c.item)
+            .limit(limit)
+        )
+        if state is not None:
+            query = query.where(job.c.state == state)
+            if state is not State.COMPLETED:
+                query = query.where(text(UNFINISHED_ITEM))
+        return list(connection.execute(query).mappings())
 
 
 def rate_of(database: Database, found: Batch) -> float:

@@ -12,7 +12,8 @@ from fastapi.responses import RedirectResponse, Response
 from cronq.app import Cronq
 from cronq.coordination.notices import send_notice
 from cronq.errors import JobRefused, UnknownDeadLetter, UnknownJob
-from cronq.store import bulk, control, jobs
+from cronq.store import batches, bulk, control, jobs
+from cronq.store.database import Database
 from cronq.store.dead import discard_dead_letter, discard_dead_letters, retry_dead_letter, retry_dead_letters
 from cronq.web.dead import dead_filter
 from cronq.web.dead import filters_of as dead_filters_of
@@ -143,6 +144,15 @@ def _tell(parts: Cronq, ids: list[str]) -> None:
         send_notice(parts.redis, parts.settings.key_prefix, "job", job_id=job_id)
 
 
+def _of_batch(act: Callable[[Database, str], object]) -> Callable[[Cronq, dict[str, str]], None]:
+    def do(parts: Cronq, given: dict[str, str]) -> None:
+        batch_id = given.get("id", "")
+        act(parts.database, batch_id)
+        send_notice(parts.redis, parts.settings.key_prefix, "batch", batch_id=batch_id)
+
+    return do
+
+
 SINGLE: Final[dict[str, Callable[[Cronq, dict[str, str]], str | None]]] = {
     "pause": _pause,
     "resume": _resume,
@@ -151,6 +161,10 @@ SINGLE: Final[dict[str, Callable[[Cronq, dict[str, str]], str | None]]] = {
     "retry": _retry,
     "retry_letter": _retry_letter,
     "discard_letter": _discard_letter,
+    "pause_batch": _of_batch(batches.pause_batch),
+    "resume_batch": _of_batch(batches.resume_batch),
+    "cancel_batch": _of_batch(batches.cancel_batch),
+    "retry_batch": _of_batch(batches.retry_failed),
 }
 SAID: Final = {
     "pause": "paused",
@@ -160,6 +174,10 @@ SAID: Final = {
     "retry": "retried",
     "retry_letter": "retried",
     "discard_letter": "discarded",
+    "pause_batch": "batch_paused",
+    "resume_batch": "resumed",
+    "cancel_batch": "cancelled",
+    "retry_batch": "batch_retried",
 }
 MANY: Final[dict[str, Callable[[Cronq, dict[str, str], list[str]], int]]] = {
     "cancel_ticked": _cancel_ticked,

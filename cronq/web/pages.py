@@ -6,7 +6,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import Response
 from starlette.staticfiles import StaticFiles
 
-from cronq.web import actions, day, dead, jobs, now, schedules, sign_in
+from cronq.web import actions, batches, day, dead, jobs, now, schedules, sign_in
 from cronq.web.render import HERE, page
 
 router = APIRouter(include_in_schema=False)
@@ -14,7 +14,7 @@ router = APIRouter(include_in_schema=False)
 
 def install_pages(app: FastAPI) -> None:
     """Add the pages, their actions and their files to `app`."""
-    for part in (now, schedules, jobs, day, dead, actions, sign_in):
+    for part in (now, schedules, jobs, batches, day, dead, actions, sign_in):
         app.include_router(part.router)
     app.include_router(router)
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")

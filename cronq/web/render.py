@@ -30,6 +30,8 @@ SAID: Final = {
     "retry_jobs": "Due again: {count}.",
     "retry_dead": "Due again: {count}.",
     "discard_dead": "Off the list: {count}.",
+    "batch_paused": "Paused: no further item starts; those that run go on.",
+    "batch_retried": "Its failed items are due again.",
 }
 """What the page says after an action; `count`: to how many."""
 
