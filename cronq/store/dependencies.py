@@ -1,6 +1,6 @@
 """Jobs that wait for jobs of other schedules: what became of those, and what becomes of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -40,8 +40,7 @@ class WaitingJob:
 def waiting_for_others(database: Database, *, seen: WaitingJob | None = None, limit: int) -> list[WaitingJob]:
     """Return jobs that wait for others, the oldest fire time first; `seen`: the last one, to go on from."""
     query = (
-        select(job.c.id, job.c.fire_time, schedule.c.definition)
-        .join(schedule, schedule.c.id == job.c.schedule_id)
+        select(job.c.id, job.c.fire_time, job.c.schedule_id)
         .where(text(AWAITING))
         .order_by(job.c.fire_time, job.c.id)
         .limit(limit)
@@ -50,10 +49,9 @@ def waiting_for_others(database: Database, *, seen: WaitingJob | None = None, li
         same = (job.c.fire_time == seen.fire_time) & (job.c.id > seen.id)
         query = query.where(job.c.fire_time >= seen.fire_time, (job.c.fire_time > seen.fire_time) | same)
     with database.autocommit() as connection:
-        found = [
-            WaitingJob(row.id, row.fire_time, from_data(row.definition).after or After(()))
-            for row in connection.execute(query)
-        ]
+        rows = connection.execute(query).all()
+        after = _afters(connection, {row.schedule_id for row in rows})
+        found = [WaitingJob(row.id, row.fire_time, after[row.schedule_id]) for row in rows]
         _look_up(connection, found)
     return found
 
@@ -81,6 +79,16 @@ def let_go(database: Database, term: Term, go: Sequence[str], skip: Sequence[str
                 held_at=None, updated_at=now, finished_at=now, state=State.SKIPPED, reason=Reason.UPSTREAM
             )
         )
+
+
+def _afters(connection: Connection, ids: Collection[str]) -> dict[str, After]:
+    """Return what each of the schedules `ids` comes after, as it is declared now."""
+    if not ids:
+        return {}
+    rows = connection.execute(
+        select(schedule.c.id, schedule.c.definition).where(schedule.c.id.in_(list(ids)))
+    )
+    return {row.id: from_data(row.definition).after or After(()) for row in rows}
 
 
 def _look_up(connection: Connection, found: Sequence[WaitingJob]) -> None:
