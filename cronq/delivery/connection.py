@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from celery import Celery, signals
+from celery import Celery
 from kombu import Queue
 from kombu.exceptions import OperationalError
 
@@ -76,7 +76,7 @@ class BrokerConnection(ABC):
 
     def is_rendered(self, due: DueJob) -> bool:
         """Tell whether the message of `due` is written and still fits the connection."""
-        return due.message is not None
+        return due.message is not None and due.message.tells_enough
 
     @abstractmethod
     def render(self, due: DueJob) -> None:
@@ -129,10 +129,10 @@ class BrokerConnection(ABC):
 
     def tell(self, sent: list[DueJob]) -> None:
         """Let Celery's listeners know what was published; nobody listening, nothing paid."""
-        if signals.after_task_publish.receivers:
-            for due in sent:
-                announce(due.message)
-        events = [due.message for due in sent if due.message.sent_event is not None]
+        told = [due.message.told for due in sent if due.message.told is not None]
+        for message in told:
+            announce(message)
+        events = [message for message in told if message.sent_event is not None]
         if events:
             with self._app.events.Dispatcher(
                 self._connection, buffer_group={"task"}, buffer_limit=500

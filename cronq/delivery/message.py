@@ -34,6 +34,31 @@ class Message:
     sent_event: dict[str, Any] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What waits in memory for the due time: a hundred thousand of these may.
+
+    told: the message, if somebody listens to what is published; None: nobody does.
+    """
+
+    wire: Any  #: what the transport sends
+    told: Message | None
+
+    @classmethod
+    def of(cls, message: Message, wire: Any) -> "Rendered":  # noqa: ANN401
+        """Keep of `message` what will be needed."""
+        return cls(wire, message if message.sent_event is not None or _listened_to() else None)
+
+    @property
+    def tells_enough(self) -> bool:
+        """Whether those who listen now can be told: somebody may have begun to since."""
+        return self.told is not None or not _listened_to()
+
+
+def _listened_to() -> bool:
+    return bool(signals.after_task_publish.receivers)
+
+
 class MessageBuilder:
     """Builds messages the way `app.send_task` would, without sending them."""
 

@@ -10,6 +10,7 @@ from amqp.method_framing import frame_writer
 from amqp.serialization import dumps
 
 from cronq.delivery.connection import BrokerConnection
+from cronq.delivery.message import Rendered
 from cronq.store.agenda import DueJob
 
 CONFIRM_TIMEOUT_S = 10.0
@@ -54,7 +55,8 @@ class RabbitMQPublisher(BrokerConnection):
 
     def is_rendered(self, due: DueJob) -> bool:
         """Tell whether the frames of `due` are written, and for the channel that is open."""
-        return due.message is not None and due.message.properties["channel"] is self._channel
+        # Frames are good for the channel that they were written for.
+        return super().is_rendered(due) and due.message.wire[0] is self._channel
 
     def render(self, due: DueJob) -> None:
         """Write the message's frames now, so that at the due time only bytes have to move."""
@@ -71,10 +73,7 @@ class RabbitMQPublisher(BrokerConnection):
         )
         publish = dumps("Bssbb", (0, message.exchange, message.routing_key, True, False))  # True: mandatory
         self._write_frames(1, channel.channel_id, spec.Basic.Publish, publish, content)
-        # Frames are good for the channel that they were written for.
-        message.properties["channel"] = channel
-        message.properties["frames"] = self._frames.take()
-        due.message = message
+        due.message = Rendered.of(message, (channel, self._frames.take()))
 
     def publish(self, batch: Sequence[DueJob]) -> list[str]:
         """Send all, then wait for the broker's word on each."""
@@ -87,9 +86,7 @@ class RabbitMQPublisher(BrokerConnection):
                 self._await_confirms(WINDOW // 2)
                 self._outstanding.update(enumerate((due.id for due in part), start=self._next_tag))
                 self._next_tag += len(part)
-                self._connection.connection.transport.write(
-                    b"".join([due.message.properties["frames"] for due in part])
-                )
+                self._connection.connection.transport.write(b"".join([due.message.wire[1] for due in part]))
             self._await_confirms(0)
             confirmed = [due for due in batch if due.id not in self._refused]
             self.tell(confirmed)

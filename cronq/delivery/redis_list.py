@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any
 
 from cronq.delivery.connection import BrokerConnection
+from cronq.delivery.message import Rendered
 from cronq.store.agenda import DueJob
 
 TOP_PRIORITY = 9
@@ -52,11 +53,9 @@ class RedisPublisher(BrokerConnection):
             prepared, exchange=message.exchange, routing_key=message.routing_key, _publish_batch=collector
         )
         # Encoded now: at the due time every microsecond counts a hundred thousand times.
-        message.properties = {
-            "pushes": [(args[0], _bulk(args[1])) for name, args in collector.commands if name == "lpush"],
-            "others": [(name, args) for name, args in collector.commands if name != "lpush"],
-        }
-        due.message = message
+        pushes = [(args[0], _bulk(args[1])) for name, args in collector.commands if name == "lpush"]
+        others = [(name, args) for name, args in collector.commands if name != "lpush"]
+        due.message = Rendered.of(message, (pushes, others))
 
     def publish(self, batch: Sequence[DueJob]) -> list[str]:
         """Send everything, one part while Redis takes the one before. A failure leaves all unconfirmed."""
@@ -96,7 +95,7 @@ class RedisPublisher(BrokerConnection):
         while part := list(islice(rest, PART)):
             lists: dict[str, list[bytes]] = {}
             for due in part:
-                for key, payload in due.message.properties["pushes"]:
+                for key, payload in due.message.wire[0]:
                     lists.setdefault(key, []).append(payload)
             for key, payloads in lists.items():
                 head = b"*%d\r\n%b%b" % (len(payloads) + 2, LPUSH, _bulk(self._prefix + key))
@@ -107,7 +106,7 @@ class RedisPublisher(BrokerConnection):
         return str(self.channel().global_keyprefix or "")
 
     def _send_others(self, client: Any, batch: Sequence[DueJob]) -> None:  # noqa: ANN401
-        others = [command for due in batch for command in due.message.properties["others"]]
+        others = [command for due in batch for command in due.message.wire[1]]
         if others:
             with client.pipeline(transaction=False) as pipeline:
                 for name, args in others:
