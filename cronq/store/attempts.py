@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, func, select, text
@@ -74,6 +75,19 @@ def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: 
     A job whose lease ran out is not taken here: the rescue first writes down what became of that attempt.
     To ask again with the same token is safe: a claim whose answer got lost is confirmed, not refused.
     """
+    values = {"id": job_id, "token": token, "worker": worker, "lease_s": lease_s}
+    try:
+        with database.direct() as run:
+            rows = run(_claim_sql(database), values)
+    except IntegrityError:
+        # cronq_job_one_running_per_schedule: another job of this schedule runs, and overlap is not allowed.
+        return None
+    row = next(iter(rows), None)
+    return None if row is None else Claim(row[0], row[1], row[2], row[3] is not None, row[4])
+
+
+@lru_cache(maxsize=8)
+def _claim_sql(database: Database) -> str:
     # A claim that a crash of PostgreSQL itself loses is as if it had never been: the settlement that follows
     # is durable, and makes everything before it durable.
     relaxed = (
@@ -81,7 +95,7 @@ def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: 
         if database.dialect == "postgresql"
         else ""
     )
-    statement = f"""
+    return f"""
         UPDATE cronq_job SET
             attempts = attempts + CASE WHEN state = 'RUNNING' THEN 0 ELSE 1 END,
             state = 'RUNNING', lease_token = :token, worker = :worker,
@@ -96,15 +110,6 @@ def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: 
             {relaxed}
         RETURNING attempts, max_attempts + attempts_before, crashes, cancel_requested_at, attempts_before
     """
-    values = {"id": job_id, "token": token, "worker": worker, "lease_s": lease_s}
-    try:
-        with database.direct() as run:
-            rows = run(statement, values)
-    except IntegrityError:
-        # cronq_job_one_running_per_schedule: another job of this schedule runs, and overlap is not allowed.
-        return None
-    row = next(iter(rows), None)
-    return None if row is None else Claim(row[0], row[1], row[2], row[3] is not None, row[4])
 
 
 def renew(database: Database, tokens: Sequence[str], *, lease_s: float) -> dict[str, Stop]:
@@ -145,19 +150,15 @@ def settle(database: Database, settlement: Settlement, *, only_expired: bool = F
 
     only_expired: settle for a silent worker, and only if its lease ran out.
     """
-    guard = f"AND lease_until < {database.now_sql()}" if only_expired else ""
     values = _values(settlement)
-    if settlement.state is State.RETRYING:
-        values["retry_in_s"] = settlement.retry_in_s or 0.0
-    update = _update(database, settlement, guard)
+    update, insert = _settle_sql(database, settlement.state, dead=settlement.dead, only_expired=only_expired)
     if database.dialect == "postgresql":
-        # One statement is one transaction, and one round trip.
         with database.direct() as run:
-            return bool(run(f"WITH done AS ({update}) {_INSERT} FROM done RETURNING job_id", values))
+            return bool(run(_in_one(update), values))
     with database.direct(transaction=True) as run:
         settled = bool(run(update, values))
         if settled:
-            run(f"{_INSERT} FROM cronq_job WHERE id = :id", values)
+            run(insert, values)
     return settled
 
 
@@ -175,9 +176,10 @@ def age_s(database: Database, job_id: str, *, earlier: int) -> float:
 def settle_in(database: Database, session: Session | Connection, settlement: Settlement) -> bool:
     """Do the same within the caller's own transaction, which decides whether it happened."""
     values = _values(settlement)
-    settled = session.execute(text(_update(database, settlement, "")), values).one_or_none() is not None
+    update, insert = _settle_sql(database, settlement.state, dead=settlement.dead)
+    settled = session.execute(text(update), values).one_or_none() is not None
     if settled:
-        session.execute(text(f"{_INSERT} FROM cronq_job WHERE id = :id"), values)
+        session.execute(text(insert), values)
     return settled
 
 
@@ -214,23 +216,35 @@ _INSERT: Final = """
 """
 
 
-def _update(database: Database, settlement: Settlement, guard: str) -> str:
+@lru_cache(maxsize=64)
+def _settle_sql(
+    database: Database, state: State, *, dead: bool, only_expired: bool = False
+) -> tuple[str, str]:
+    """Return the two statements of a transaction that settles a job to `state`."""
     now = database.now_sql()
     json_of = "CAST(:{} AS json)" if database.dialect == "postgresql" else ":{}"
-    if settlement.state is State.RETRYING:
+    if state is State.RETRYING:
         moments = f"due_at = {database.now_sql(':retry_in_s')}, published_at = NULL, publishes = 0"
     else:
-        moments = f"finished_at = {now}" + (f", dead_at = {now}" if settlement.dead else "")
-    return f"""
+        moments = f"finished_at = {now}" + (f", dead_at = {now}" if dead else "")
+    update = f"""
         UPDATE cronq_job SET
             state = CAST(:state AS varchar), kind = CAST(:kind AS varchar), error = CAST(:error AS text),
             updated_at = {now}, {moments},
             attempts = attempts - :back, crashes = crashes + :crash,
             result = {json_of.format("result")},
             progress = coalesce({json_of.format("progress")}, progress)
-        WHERE id = :id AND lease_token = CAST(:token AS varchar) AND state = 'RUNNING' {guard}
+        WHERE id = :id AND lease_token = CAST(:token AS varchar) AND state = 'RUNNING'
+            {f"AND lease_until < {now}" if only_expired else ""}
         RETURNING id, started_at, updated_at
     """
+    return update, f"{_INSERT} FROM cronq_job WHERE id = :id"
+
+
+@lru_cache(maxsize=64)
+def _in_one(update: str) -> str:
+    """Return the same as one statement, which is one transaction and one round trip on PostgreSQL."""
+    return f"WITH done AS ({update}) {_INSERT} FROM done RETURNING job_id"
 
 
 def storable(text_: str | None) -> str | None:
@@ -253,6 +267,7 @@ def _values(settlement: Settlement) -> dict[str, Any]:
         "result": json.dumps(settlement.result),
         "progress": None if settlement.progress is None else json.dumps(settlement.progress, default=str),
         "back": 1 if settlement.outcome is Outcome.HANDED_BACK else 0,
+        "retry_in_s": settlement.retry_in_s or 0.0,
         "crash": 1 if settlement.outcome is Outcome.LOST else 0,
     }
 

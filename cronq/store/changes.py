@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Row, RowMapping, and_, or_, select
+from sqlalchemy import Row, RowMapping, and_, or_, select, text, union_all
 
 from cronq.store.database import SESSION, Database
-from cronq.store.tables import attempt, job
+from cronq.store.tables import AT_REST, RUNNING, attempt, job
 
 OVERLAP_S: Final = 2 * int(SESSION["statement_timeout"]) / 1000
 """Longer than any transaction of ours can take."""
@@ -34,13 +34,17 @@ def changed_ids(
         job.c.updated_at > since,
         and_(job.c.updated_at == since, job.c.id > after_id),
     )
-    query = (
+    halves = [
         select(job.c.id, job.c.updated_at, job.c.state, job.c.attempts)
         # The first condition is implied by the second, and lets the index be used.
-        .where(job.c.updated_at >= since, later)
+        .where(job.c.updated_at >= since, later, text(half))
         .order_by(job.c.updated_at, job.c.id)
         .limit(limit)
-    )
+        .subquery()
+        for half in (AT_REST, RUNNING)
+    ]
+    both = union_all(*(select(half) for half in halves)).subquery()
+    query = select(both).order_by(both.c.updated_at, both.c.id).limit(limit)
     with database.autocommit() as connection:
         return [Change(*row) for row in connection.execute(query)]
 
@@ -66,18 +70,19 @@ def ended_between(database: Database, after: datetime, until: datetime) -> list[
         job.c.started_at,
         job.c.finished_at,
         job.c.attempts,
-    ).where(job.c.updated_at > after, job.c.finished_at > after, job.c.finished_at <= until)
+    ).where(job.c.updated_at > after, job.c.finished_at > after, job.c.finished_at <= until, text(AT_REST))
     with database.autocommit() as connection:
         return list(connection.execute(query))
 
 
 def attempts_between(database: Database, after: datetime, until: datetime) -> list[Row[Any]]:
     """Return (outcome, kind) of the attempts that ended in (after, until]."""
-    query = (
+    halves = (
         select(attempt.c.outcome, attempt.c.kind)
         .join(job, job.c.id == attempt.c.job_id)
         # A job never changes before its attempt ends: this finds the few jobs by the index.
-        .where(job.c.updated_at > after, attempt.c.ended_at > after, attempt.c.ended_at <= until)
+        .where(job.c.updated_at > after, attempt.c.ended_at > after, attempt.c.ended_at <= until, text(half))
+        for half in (AT_REST, RUNNING)
     )
     with database.autocommit() as connection:
-        return list(connection.execute(query))
+        return list(connection.execute(union_all(*halves)))

@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, create_engine, event, 
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.pool import PoolProxiedConnection
 from sqlalchemy.schema import Table
 
 from cronq.settings import hide_password
@@ -30,6 +31,8 @@ SESSION = {
 """Of a PostgreSQL session; milliseconds."""
 WAL_TRIES = 100
 WAL_PAUSE_S = 0.05
+WAL_PAGES = 4000
+"""Pages (of 4 KiB) in SQLite's log before they are moved to the file, which waits for the disk."""
 CONNECT_TIMEOUT_S = 3
 
 _NOW = {
@@ -63,6 +66,7 @@ class Database:
         self._direct = (
             self.engine if self.dialect == "sqlite" else _open_postgresql(parsed, pool_size, direct=True)
         )
+        self._kept: list[PoolProxiedConnection] = []
         self._driver_error: type[Exception] = self.engine.dialect.dbapi.Error  # type: ignore[union-attr]
         self._autocommit = self.engine.execution_options(
             **({"cronq_autocommit": True} if self.dialect == "sqlite" else {"isolation_level": "AUTOCOMMIT"})
@@ -87,9 +91,9 @@ class Database:
         For what runs several times a job: SQLAlchemy's way costs as much again as the database does. Names
         are written `:name`; errors are SQLAlchemy's, as everywhere else.
         """
-        pooled = None
+        pooled, usable = None, False
         try:
-            pooled = self._direct.raw_connection()
+            pooled = self._take()
             connection: Any = pooled.driver_connection
             if transaction:
                 connection.execute(_BEGIN[self.dialect])
@@ -101,10 +105,10 @@ class Database:
                 raise
             if transaction:
                 connection.execute("COMMIT")
+            usable = True
         except self._driver_error as error:
             gone = pooled is None or self._direct.dialect.is_disconnect(error, pooled, None)  # type: ignore[arg-type]
-            if pooled is not None and gone:
-                pooled.invalidate(error)
+            usable = not gone
             raise DBAPIError.instance(
                 None,
                 None,
@@ -115,7 +119,23 @@ class Database:
             ) from error
         finally:
             if pooled is not None:
-                pooled.close()
+                self._put_back(pooled, usable=usable)
+
+    def _take(self) -> PoolProxiedConnection:
+        try:
+            return self._kept.pop()
+        except IndexError:
+            return self._direct.raw_connection()
+
+    def _put_back(self, pooled: PoolProxiedConnection, *, usable: bool) -> None:
+        """Keep one connection at hand: to get one from the pool costs a third of a statement."""
+        if not usable:
+            pooled.invalidate()
+            pooled.close()
+        elif self._kept:
+            pooled.close()
+        else:
+            self._kept.append(pooled)
 
     def _runner(self, connection: Any) -> Direct:  # noqa: ANN401 - either driver's connection
         def run(statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -150,7 +170,9 @@ class Database:
         return sqlite.insert(table) if self.dialect == "sqlite" else postgresql.insert(table)
 
     def dispose(self) -> None:
-        """Close every pooled connection."""
+        """Close every connection that is not in use."""
+        while self._kept:
+            self._kept.pop().close()
         self.engine.dispose()
         self._direct.dispose()
 
@@ -204,7 +226,7 @@ def _open_sqlite(url: URL) -> Engine:
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # the code below, not the driver, says when a transaction begins
         _use_wal(connection)
-        for pragma in ("synchronous=NORMAL", "foreign_keys=ON"):
+        for pragma in ("synchronous=NORMAL", "foreign_keys=ON", f"wal_autocheckpoint={WAL_PAGES}"):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")

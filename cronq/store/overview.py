@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import RowMapping, func, select
+from sqlalchemy import RowMapping, func, select, text
 
 from cronq.job import ACTIVE, State
 from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule, stored
-from cronq.store.tables import job, schedule
+from cronq.store.tables import AT_REST, job, schedule
 from cronq.store.values import contains
 from cronq.timing import timing_from, with_hash_id
 from cronq.timing.load import Member
@@ -49,7 +49,7 @@ def count_ended(database: Database, within: timedelta) -> dict[str, int]:
     since = database.clock() - within
     query = (
         select(job.c.state, func.count())
-        .where(job.c.updated_at >= since, job.c.finished_at >= since)
+        .where(job.c.updated_at >= since, job.c.finished_at >= since, text(AT_REST))
         .group_by(job.c.state)
     )
     with database.autocommit() as connection:

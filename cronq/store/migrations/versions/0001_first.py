@@ -264,7 +264,14 @@ def upgrade() -> None:
         sqlite_where=sa.text("tenant IS NOT NULL"),
     )
     op.create_index("cronq_job_by_time", "cronq_job", ["planned_at", "id"], unique=False)
-    op.create_index("cronq_job_by_update", "cronq_job", ["updated_at"], unique=False)
+    op.create_index(
+        "cronq_job_by_update",
+        "cronq_job",
+        ["updated_at"],
+        unique=False,
+        postgresql_where=sa.text("state <> 'RUNNING'"),
+        sqlite_where=sa.text("state <> 'RUNNING'"),
+    )
     op.create_index(
         "cronq_job_dead",
         "cronq_job",
@@ -464,6 +471,7 @@ def upgrade() -> None:
         sa.Column("error", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(["job_id"], ["cronq_job.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("job_id", "token"),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "cronq_once",
@@ -557,7 +565,12 @@ def downgrade() -> None:
         postgresql_where=sa.text("dead_at IS NOT NULL"),
         sqlite_where=sa.text("dead_at IS NOT NULL"),
     )
-    op.drop_index("cronq_job_by_update", table_name="cronq_job")
+    op.drop_index(
+        "cronq_job_by_update",
+        table_name="cronq_job",
+        postgresql_where=sa.text("state <> 'RUNNING'"),
+        sqlite_where=sa.text("state <> 'RUNNING'"),
+    )
     op.drop_index("cronq_job_by_time", table_name="cronq_job")
     op.drop_index(
         "cronq_job_by_tenant",
