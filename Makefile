@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 FOR ?=
 STAMP := .venv/.installed
+RUN_STAMP := .venv/.installed-to-run
 
 .DEFAULT_GOAL := help
 SEED ?= 1
@@ -15,15 +16,21 @@ help: ## print this menu
 setup: $(STAMP) ## make .venv with the locked dependencies
 
 # --no-deps: the lock is complete, so nothing may be resolved a second time.
-$(STAMP): requirements.lock pyproject.toml
+PIP_LOCKED = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r
+
+$(RUN_STAMP): requirements-run.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "cronq needs Python 3.11 or newer; say which with: make PYTHON=python3.12 …"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	$(PIP_LOCKED) requirements-run.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $(STAMP)
+	@touch $@
 
-run: setup ## start the development stack with the reference deployment (FOR=60: stop by itself)
+$(STAMP): $(RUN_STAMP) requirements.lock
+	$(PIP_LOCKED) requirements.lock
+	@touch $@
+
+run: $(RUN_STAMP) ## start the development stack with the reference deployment (FOR=60: stop by itself)
 	$(BIN)/cronq up --beat-app beat.app --worker-app workers.app --enqueue tasks.transcode $(if $(FOR),--for $(FOR))
 
 check: setup ## format, lint, types, import layers
@@ -53,7 +60,9 @@ fault-report: setup servers ## both, beside Celery's own beat and RedBeat, writt
 soak: setup servers ## break things at random for HOURS= hours
 	$(BIN)/python -m tests.faults.bench soak --seed $(SEED) --hours $(HOURS)
 
-lock: ## write requirements.lock anew from pyproject.toml (needs uv on PATH)
-	uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras \
-	  --group build --group work --group check --group bench \
-	  --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
+COMPILE = uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras \
+	  --generate-hashes --no-emit-index-url --no-header --quiet
+
+lock: ## write both locks anew from pyproject.toml (needs uv on PATH)
+	$(COMPILE) --group build --group work --group check --group bench -o requirements.lock
+	$(COMPILE) --group build --group work --constraints requirements.lock -o requirements-run.lock
