@@ -8,7 +8,8 @@ RUN_STAMP := .venv/.installed-to-run
 .DEFAULT_GOAL := help
 SEED ?= 1
 HOURS ?= 1
-.PHONY: help setup run check servers test bench faults mutants fault-report soak lock
+N ?= 10000
+.PHONY: help setup run check servers test bench faults mutants fault-report simulate soak lock
 
 help: ## print this menu
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -56,6 +57,9 @@ mutants: setup servers ## show that the fault bench notices a cronq without one 
 
 fault-report: setup servers ## both, beside Celery's own beat and RedBeat, written down with plots (half an hour)
 	$(BIN)/python -m tests.faults.bench report --seed $(SEED) docs/operations
+
+simulate: setup ## live through N= simulated schedules of faults, from SEED= on
+	$(BIN)/python -m tests.simulation --schedules $(N) --seed $(SEED)
 
 soak: setup servers ## break things at random for HOURS= hours
 	$(BIN)/python -m tests.faults.bench soak --seed $(SEED) --hours $(HOURS)
