@@ -22,6 +22,10 @@ def main() -> None:
         from benchmarks.runner import run_beat  # noqa: PLC0415
 
         result = run_beat(arguments.mode, options)
+    elif arguments.bench == "followers":
+        from benchmarks.followers import run_followers  # noqa: PLC0415
+
+        result = run_followers(options)
     else:
         from benchmarks.worker import run_worker  # noqa: PLC0415
 
@@ -42,7 +46,8 @@ def _parser() -> argparse.ArgumentParser:
     worker.add_argument("--concurrency", type=int, default=2)
     worker.add_argument("--prefetch", type=int, default=4, help="Celery's prefetch multiplier")
     worker.add_argument("--events", action="store_true", help="both sides send task events")
-    for each in (beat, worker):
+    followers = benches.add_parser("followers", help="when a thousand clients know of a change")
+    for each in (beat, worker, followers):
         each.add_argument("--n", type=int, help="schedules, or jobs")
         each.add_argument("--broker", choices=("redis", "rabbitmq"), default="redis")
         each.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
@@ -57,6 +62,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _options(arguments: argparse.Namespace) -> Options:
     is_worker = arguments.bench == "worker"
+    if arguments.bench == "followers":
+        given = {name: getattr(arguments, name) for name in ("database", "reps", "seconds")}
+        return Options(n=arguments.n or 1_000, **given)
     common: dict[str, Any] = {
         name: getattr(arguments, name) for name in ("broker", "database", "reps", "seconds", "timers")
     }

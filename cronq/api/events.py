@@ -3,7 +3,6 @@
 An event shows a job as it stands, so that a late one replaces those before it; one may come twice.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
 from datetime import datetime, timedelta
@@ -21,7 +20,6 @@ from cronq.app import Cronq
 from cronq.store.changes import OVERLAP_S
 from cronq.views import live_progress
 
-PING_S: Final = 15.0
 _HELLO: Final = b"retry: 2000\n\n"
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -80,17 +78,10 @@ async def _missed(parts: Cronq, since: datetime) -> AsyncIterator[bytes]:
             yield event.frame
 
 
-async def _follow(watcher: Watcher, *, until_end: bool, shown: str = "") -> AsyncIterator[bytes]:
-    while not watcher.lost:
-        try:
-            event = await asyncio.wait_for(watcher.queue.get(), PING_S)
-        except TimeoutError:
-            yield b": still here\n\n"
-            continue
-        if event is None:
-            return
-        if event.data == shown:
-            continue
-        yield event.frame
-        if until_end and event.ends:
+async def _follow(watcher: Watcher, *, until_end: bool, shown: str | None = None) -> AsyncIterator[bytes]:
+    while events := await watcher.take():
+        frames = b"".join(event.frame for event in events if event.data != shown)
+        if frames:
+            yield frames
+        if until_end and any(event.ends for event in events):
             return

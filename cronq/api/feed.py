@@ -26,6 +26,7 @@ SWEEP_S: Final = 2.0  #: seconds between looks that go back as far as a commit m
 OVERLAP: Final = timedelta(seconds=OVERLAP_S)
 BACKLOG: Final = 1000
 OUTAGE_PAUSE_S: Final = 0.5
+PING_S: Final = 15.0
 
 Live = Callable[[list[Any]], dict[str, dict[str, Any]]]
 """Reads the live progress of jobs' rows."""
@@ -37,7 +38,7 @@ log = get_logger(__name__)
 class Event:
     """One thing to tell."""
 
-    kind: str  #: `job`: the job as it stands after a change; `progress`: how far a running one is
+    kind: str  #: `job`: how it stands after a change; `progress`: how far a running one is; `ping`
     job_id: str
     data: str  #: JSON
     id: str | None = None  #: where to go on from after a lost connection
@@ -47,23 +48,55 @@ class Event:
     def __post_init__(self) -> None:
         identity = "" if self.id is None else f"id: {self.id}\n"
         text = f"event: {self.kind}\n{identity}data: {self.data}\n\n"
+        if self.kind == "ping":
+            text = ": still here\n\n"
         object.__setattr__(self, "frame", text.encode())
 
 
-@dataclass(slots=True, eq=False)
+PING: Final = Event("ping", "", "")
+"""Says nothing, so that a proxy, or a client's network, does not take the silence for the end."""
+
+
 class Watcher:
-    """One client's queue of events; `lost` when it was too slow to take them."""
+    """One client's events. What came since it last looked is handed over together: catching up is cheap."""
 
-    job_id: str | None
-    queue: "asyncio.Queue[Event | None]" = field(default_factory=lambda: asyncio.Queue(BACKLOG))
-    lost: bool = False
+    __slots__ = ("_events", "_waiter", "job_id", "over")
 
-    def put(self, event: Event | None) -> None:
+    def __init__(self, job_id: str | None) -> None:
+        self.job_id = job_id
+        self.over = False  #: nothing more comes: this process ends, or the client was too slow
+        self._events: list[Event] = []
+        self._waiter: asyncio.Future[None] | None = None
+
+    def put(self, event: Event) -> None:
         """Add an event; a client that does not read is let go, and finds the rest by its last event's id."""
-        try:
-            self.queue.put_nowait(event)
-        except asyncio.QueueFull:
-            self.lost = True
+        if len(self._events) >= BACKLOG:
+            self.end()
+        if not self.over:
+            self._events.append(event)
+            self._wake()
+
+    def end(self) -> None:
+        """Let it go."""
+        self.over = True
+        self._events.clear()
+        self._wake()
+
+    async def take(self) -> list[Event]:
+        """Return what came since the last time, waiting for it; nothing when it is over."""
+        # A future of its own: a queue and a time-out for each client cost more than sending it the event.
+        while not self._events and not self.over:
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        events, self._events = self._events, []
+        return events
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
 
 class Feed:
@@ -80,6 +113,7 @@ class Feed:
     def start(self) -> None:
         """Begin; called in the event loop that the watchers live in."""
         self._loop = asyncio.get_running_loop()
+        self._loop.call_later(PING_S, self._ping)
         self._thread.start()
 
     def stop(self) -> None:
@@ -131,9 +165,17 @@ class Feed:
                     watcher.put(event)
 
     def _end_all(self) -> None:
-        for group in self._watchers.values():
-            for watcher in group:
-                watcher.put(None)
+        for watcher in self._all():
+            watcher.end()
+
+    def _ping(self) -> None:
+        for watcher in self._all():
+            watcher.put(PING)
+        if self._loop is not None and not self.stopping:
+            self._loop.call_later(PING_S, self._ping)
+
+    def _all(self) -> list[Watcher]:
+        return [watcher for group in self._watchers.values() for watcher in group]
 
     # -- in the thread -------------------------------------------------------------------------------------
 

@@ -1,0 +1,223 @@
+"""When a thousand clients that follow one job know of a change, and what they cost the workers.
+
+A running API process, clients in a process of their own, and changes made as a worker makes them: a claim or
+a settlement in SQL, a progress report in Redis. A change's instant is the one that is written with it, before
+it is committed.
+"""
+
+import json
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import psutil
+from celery import Celery
+
+from benchmarks.cronq_store import count_by_state
+from benchmarks.figures import Bar, combine, ratio, spread
+from benchmarks.noop import TASK
+from benchmarks.options import Options
+from benchmarks.stage import QUEUE, Stage, load
+from cronq.delivery.publisher import open_publisher
+from cronq.job import Outcome, State, Trigger, demanded_job_id
+from cronq.progress.board import Board
+from cronq.store.agenda import DueJob, insert_jobs
+from cronq.store.attempts import Settlement, claim, settle
+from cronq.store.jobs import add_job, get_job
+from cronq.views import iso
+from tests.support.processes import ROOT, Process, wait_for
+from tests.support.server import free_port
+
+WORKER_JOBS = 4000
+ROUNDS_S = 1.0
+"""Seconds between two changes of state; four progress reports fall between them."""
+BARS = [
+    Bar("change_p99_s", 0.2),
+    Bar("progress_p99_s", 0.2),
+    Bar("missed", 0),
+    Bar("worker_ratio", 0.9, at_least=True),
+]
+
+
+def run_followers(options: Options) -> dict[str, Any]:
+    """Measure, and return what the JSON line says."""
+    before = load()
+    with Stage(options.broker, options.database) as stage:
+        runs = [_run(stage, options) for _ in range(options.reps)]
+    result: dict[str, Any] = {
+        "bench": "followers",
+        "n": options.n,
+        "database": options.database,
+        "reps": options.reps,
+        **combine(runs),
+        "load_before": before,
+        "load_after": load(),
+    }
+    result["bars"] = [bar.judge(result.get(bar.figure)) for bar in BARS]
+    return result
+
+
+def _run(stage: Stage, options: Options) -> dict[str, Any]:
+    stage.empty()
+    with _api(stage) as (api, port):
+        followed = Followed(stage)
+        alone = _worker_rate(stage, lambda: time.sleep(0.05))
+        with _clients(port, f"/api/jobs/{followed.job_id}/events", options.n) as clients:
+            used, began = _cpu_s(api), time.monotonic()
+            followed.change_for(options.seconds)
+            used = (_cpu_s(api) - used) / (time.monotonic() - began)
+            busy_from = time.time()
+            beside = _worker_rate(stage, followed.change)
+            arrived = _end(clients)
+    return {
+        **_judged(arrived, followed, busy_from, options.n),
+        "api_cpu_share": round(used, 3),
+        "jobs_per_s_alone": alone,
+        "jobs_per_s": beside,
+        "worker_ratio": ratio(beside, alone),
+    }
+
+
+class Followed:
+    """The job that all follow, and who changes it."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.database = stage.database
+        self.board = Board(stage.redis.client(), prefix="cronq:")
+        self.job_id, self.attempt = demanded_job_id(None), 0
+        self.token = ""
+        self.reports: list[str] = []
+        job = DueJob(
+            id=self.job_id, task="bench.followed", args=[], kwargs={}, due_at=self.database.clock(),
+            trigger=Trigger.DEMAND, max_attempts=1000,
+        )  # fmt: skip
+        add_job(self.database, job, due=0.0)
+        self._start()
+        self.first = iso(get_job(self.database, self.job_id)["updated_at"])
+
+    def change_for(self, seconds: float) -> None:
+        """Let it change for so long."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.change()
+
+    def change(self) -> None:
+        """End an attempt and begin the next, with progress between: one round."""
+        for number in range(4):
+            self._report(number)
+            time.sleep(ROUNDS_S / 8)
+        self._end()
+        time.sleep(ROUNDS_S / 4)
+        self._start()
+        time.sleep(ROUNDS_S / 4)
+
+    def _report(self, number: int) -> None:
+        now = time.time()
+        self.reports.append(repr(now))
+        self.board.write(
+            self.job_id,
+            {"job_id": self.job_id, "attempt": self.attempt, "progress": 25 * number, "updated_at": now},
+        )
+
+    def _start(self) -> None:
+        self.token = str(uuid.uuid4())
+        got = claim(self.database, self.job_id, token=self.token, worker="bench", lease_s=3600)
+        assert got is not None
+        self.attempt = got.attempt
+
+    def _end(self) -> None:
+        settlement = Settlement(
+            job_id=self.job_id, token=self.token, worker="bench", number=self.attempt, outcome=Outcome.FAILED,
+            state=State.RETRYING, retry_in_s=0.0,
+        )  # fmt: skip
+        assert settle(self.database, settlement)
+
+
+def _judged(
+    arrived: dict[str, list[float]], followed: Followed, busy_from: float, clients: int
+) -> dict[str, Any]:
+    """Return how long after each change each client had it, apart for those with workers busy."""
+    late: dict[str, list[float]] = {"progress": [], "change": [], "busy": []}
+    missed = clients * len(set(followed.reports) - set(arrived))
+    for changed, moments in arrived.items():
+        if changed == followed.first:
+            continue  # it was so when they came
+        is_report = changed in followed.reports
+        at = float(changed) if is_report else datetime.fromisoformat(changed).timestamp()
+        kind = "busy" if at >= busy_from else "progress" if is_report else "change"
+        late[kind] += [moment - at for moment in moments]
+        missed += clients - len(moments)
+    every = {name: value for kind, found in late.items() for name, value in spread(found, kind).items()}
+    return {**every, "changes": len(arrived) - 1, "missed": missed}
+
+
+def _worker_rate(stage: Stage, meanwhile: Callable[[], None]) -> float:
+    """Return how many no-op jobs a second one worker does; `meanwhile` is called over and over."""
+    done = _completed(stage)
+    jobs = [_noop(stage) for _ in range(WORKER_JOBS)]
+    app = Celery("bench", broker=stage.broker_url, set_as_current=False)
+    app.conf.update(task_default_queue=QUEUE)
+    publisher = open_publisher(app, flower_names="task")
+    with stage.database.begin() as connection:
+        insert_jobs(stage.database, connection, jobs, datetime.now(UTC))
+    publisher.publish(jobs)
+    publisher.close()
+    argv = ["-P", "prefork", "-c", "2", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+    marks = []
+    with stage.worker("cronq_app", *argv):
+        for share in (0.15, 0.95):
+            while (count := _completed(stage) - done) < share * WORKER_JOBS:
+                meanwhile()
+            marks.append((time.monotonic(), count))
+    (began, first), (ended, last) = marks
+    return round((last - first) / (ended - began), 1)
+
+
+def _completed(stage: Stage) -> int:
+    return int(count_by_state(stage.database).get(State.COMPLETED, 0))
+
+
+def _noop(stage: Stage) -> DueJob:
+    return DueJob(
+        id=demanded_job_id(None), task=TASK, args=["tenant-0000001", 0], kwargs={},
+        due_at=stage.database.clock(), trigger=Trigger.DEMAND, queue=QUEUE,
+    )  # fmt: skip
+
+
+@contextmanager
+def _api(stage: Stage) -> Iterator[tuple[Process, int]]:
+    port = free_port()
+    argv = [sys.executable, "-m", "cronq", "api", "--port", str(port)]
+    api = Process("api", argv, log=stage.folder / "api.log", env=stage.env, cwd=stage.folder)
+    with api:
+        alive = f"http://127.0.0.1:{port}/healthz"
+        wait_for(lambda: httpx.get(alive).is_success, 30, "the API to answer", ignoring=httpx.HTTPError)
+        yield api, port
+
+
+@contextmanager
+def _clients(port: int, path: str, count: int) -> Iterator[subprocess.Popen[str]]:
+    argv = [sys.executable, "-m", "benchmarks.follower_clients", "127.0.0.1", str(port), path, str(count)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as clients:
+        assert clients.stdout is not None
+        assert clients.stdout.readline() == "ready\n", "the clients could not connect"
+        yield clients
+
+
+def _end(clients: subprocess.Popen[str]) -> dict[str, list[float]]:
+    time.sleep(1.0)  # what is on its way
+    out, _ = clients.communicate()
+    found: dict[str, list[float]] = json.loads(out)
+    return found
+
+
+def _cpu_s(process: Process) -> float:
+    used = psutil.Process(process.pid).cpu_times()
+    return float(used.user + used.system)
