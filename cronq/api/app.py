@@ -7,7 +7,19 @@ from functools import partial
 from anyio import to_thread
 from fastapi import FastAPI
 
-from cronq.api import batches, events, jobs, metrics, problems, schedules, system
+from cronq.api import (
+    backfills,
+    batches,
+    dead,
+    events,
+    history,
+    jobs,
+    metrics,
+    problems,
+    reply,
+    schedules,
+    system,
+)
 from cronq.api.feed import Feed
 from cronq.api.gate import Gate
 from cronq.app import Cronq
@@ -18,6 +30,10 @@ from cronq.web.pages import install_pages
 
 THREADS = 8
 """Requests that may ask the stores at the same time; the others wait for their turn."""
+
+
+EVERYWHERE = (401, 403, 421, 429, 503)
+"""Problems that any route may answer with."""
 
 
 def create_app(parts: Cronq, *, host: str = "127.0.0.1") -> FastAPI:
@@ -46,15 +62,8 @@ def create_app(parts: Cronq, *, host: str = "127.0.0.1") -> FastAPI:
     )
     app.state.parts, app.state.feed = parts, feed
     problems.install(app)
-    for router in (
-        jobs.router,
-        batches.router,
-        schedules.router,
-        events.router,
-        system.router,
-        metrics.router,
-    ):
-        app.include_router(router)
+    for part in (jobs, batches, backfills, schedules, history, dead, events, system, metrics):
+        app.include_router(part.router, responses=reply.problems(*EVERYWHERE))
     install_pages(app)
     app.add_middleware(
         Gate, database=parts.database, host=host, max_body_bytes=2 * parts.settings.max_payload_bytes

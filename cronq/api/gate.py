@@ -115,9 +115,15 @@ class Gate:
         return None
 
 
+def caller_of(request: Request) -> Caller:
+    """Return who asks."""
+    caller: Caller = request.state.caller
+    return caller
+
+
 def require_role(request: Request, needed: Role) -> Caller:
     """Return who asks; raise a problem if they may not."""
-    caller: Caller = request.state.caller
+    caller = caller_of(request)
     if not caller.role.includes(needed):
         raise forbidden(caller, needed)
     return caller

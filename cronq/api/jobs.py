@@ -8,8 +8,9 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
 
+from cronq.api.asked import BulkIn, JobIn, JobsQuery
 from cronq.api.events import stream_job
-from cronq.api.models import Attempts, BulkIn, BulkOut, Job, JobIn, JobPage, JobsQuery, Log
+from cronq.api.models import Attempts, BulkOut, Job, JobPage, Log
 from cronq.api.problems import Problem
 from cronq.api.reply import cursor_of, etag_of, matches, parts_of, problems, read_cursor, reply
 from cronq.app import Cronq
@@ -111,10 +112,10 @@ async def show_job(
         while State(fields["status"]) not in ENDS and (matches(request, etag) if seen else etag == first):
             try:
                 async with asyncio.timeout_at(until):
-                    event = await watcher.queue.get()
+                    events = await watcher.take()
             except TimeoutError:
                 break
-            if event is None:
+            if not events:
                 break
             fields = await to_thread.run_sync(read_job, parts, job_id)
             etag = etag_of(fields)

@@ -1,151 +1,11 @@
-"""What the API takes and gives: unknown fields are refused, so that no wish is silently ignored."""
+"""What the API gives."""
 
-from datetime import UTC, datetime
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Any
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field
 
 from cronq.job import State
-from cronq.schedule import CatchUp, Dst, Overlap
-from cronq.store.jobs import JobFilter
-from cronq.webhooks.address import LONGEST_URL
-
-MOST_PRIORITY = 9
-Duration = Annotated[str | float, Field(description='a number of seconds, or a text such as "90s", "1h30m"')]
-FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-
-
-def _within_reach(moment: datetime) -> datetime:
-    if not FIRST <= moment < LAST:
-        raise ValueError("an instant must lie between 1970 and 2200")
-    return moment
-
-
-Instant = Annotated[AwareDatetime, AfterValidator(_within_reach)]
-Name = Annotated[str, Field(min_length=1, max_length=255)]
-CallbackUrl = Annotated[
-    str, Field(max_length=LONGEST_URL, description="whom to tell of the end, by a signed webhook")
-]
-
-
-class _In(BaseModel):
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
-
-
-class JobIn(_In):
-    """A job to run, now or later."""
-
-    type: Name = Field(description="the Celery task's registered name")
-    input: dict[str, Any] | None = Field(None, description="keyword arguments; the same as `kwargs`")
-    args: list[Any] = Field(default_factory=list)
-    kwargs: dict[str, Any] = Field(default_factory=dict)
-    run_at: Instant | None = Field(None, description="when, with an offset; now by default")
-    run_in: Duration | None = Field(None, description="how long from now; not together with `run_at`")
-    queue: Name | None = Field(None, description="by default Celery's own routing decides")
-    priority: int | None = Field(None, ge=0, le=MOST_PRIORITY, description="higher is sooner")
-    max_attempts: int | None = Field(None, ge=1, le=1000)
-    dedup_key: Name | None = Field(None, description="the same as the header `Idempotency-Key`")
-    tenant: Name | None = None
-    callback_url: CallbackUrl | None = None
-
-    @model_validator(mode="after")
-    def _one_way(self) -> "JobIn":
-        if self.run_at is not None and self.run_in is not None:
-            raise ValueError("give run_at or run_in, not both")
-        if self.input is not None and self.kwargs:
-            raise ValueError("give input or kwargs, not both: they are the same")
-        return self
-
-
-class JobQuery(_In):
-    """Which jobs; what is left out does not matter."""
-
-    state: State | None = None
-    schedule: Name | None = None
-    type: Name | None = None
-    tenant: Name | None = None
-    queue: Name | None = None
-    since: Instant | None = Field(None, description="planned then or later")
-    until: Instant | None = Field(None, description="planned before")
-    q: Name | None = Field(None, description="part of the id, type, schedule, tenant or error")
-
-    def filter(self, before: tuple[datetime, str] | None = None) -> JobFilter:
-        """Return the same as the store takes it; before: where a page begins."""
-        names = {"state", "schedule", "tenant", "queue", "since", "until"}
-        given = self.model_dump(include=names)
-        return JobFilter(**given, task=self.type, text=self.q, before=before)
-
-
-class JobsQuery(JobQuery):
-    """Which jobs, and which page of them."""
-
-    cursor: str | None = None
-    limit: int = Field(50, ge=1, le=500)
-
-
-class BulkIn(_In):
-    """Many jobs to act on."""
-
-    filter: JobQuery
-    dry_run: bool = Field(True, description="only say how many there are")
-
-    @model_validator(mode="after")
-    def _not_all(self) -> "BulkIn":
-        if not self.filter.model_dump(exclude_none=True):
-            raise ValueError("the filter is empty; say which jobs")
-        return self
-
-
-class BulkOut(BaseModel):
-    """What was done to how many jobs. When more fit than were changed, send it again."""
-
-    dry_run: bool
-    matching: int
-    changed: int
-
-
-class Note(_In):
-    """Why something is done."""
-
-    note: str | None = Field(None, max_length=1000, description="for whoever finds it paused")
-
-
-class ScheduleIn(_In):
-    """A schedule to create or replace: exactly one of `cron`, `every`, `delay`, `at`, `rrule` says when."""
-
-    task: Name
-    cron: str | list[str] | None = None
-    every: Duration | None = None
-    delay: Duration | None = None
-    at: Instant | None = None
-    rrule: str | None = None
-    tz: str | None = Field(None, description="an IANA time zone; of `cron` and `rrule`")
-    dst: Dst | None = Field(None, description="of `cron`")
-    args: list[Any] = Field(default_factory=list)
-    kwargs: dict[str, Any] = Field(default_factory=dict)
-    queue: Name | None = None
-    priority: int | None = Field(None, ge=0, le=MOST_PRIORITY)
-    overlap: Overlap = Overlap.SKIP
-    buffer: int = Field(100, ge=1, le=100_000)
-    catch_up: CatchUp = CatchUp.LATEST
-    catch_up_window: Duration = "1h"
-    jitter: Duration = 0.0
-    spread: Duration = 0.0
-    max_attempts: int | None = Field(None, ge=1, le=1000)
-    pause_after: int | None = Field(None, ge=1, le=1000, description="failures in a row that pause it")
-    tenant: Name | None = None
-    callback_url: CallbackUrl | None = None
-
-    @model_validator(mode="after")
-    def _one_timing(self) -> "ScheduleIn":
-        given = [n for n in ("cron", "every", "delay", "at", "rrule") if getattr(self, n) is not None]
-        if len(given) != 1:
-            raise ValueError(f"give exactly one of cron, every, delay, at, rrule, not {len(given)}")
-        if self.tz is not None and given[0] not in ("cron", "rrule"):
-            raise ValueError(f"tz goes with cron and rrule, not with {given[0]}")
-        if self.dst is not None and given[0] != "cron":
-            raise ValueError(f"dst goes with cron, not with {given[0]}")
-        return self
 
 
 class Metadata(BaseModel):
@@ -199,6 +59,14 @@ class JobPage(BaseModel):
     next_cursor: str | None
 
 
+class BulkOut(BaseModel):
+    """What was done to how many jobs. When more fit than were changed, send it again."""
+
+    dry_run: bool
+    matching: int
+    changed: int
+
+
 class Attempt(BaseModel):
     """One finished attempt."""
 
@@ -240,6 +108,102 @@ class Fires(BaseModel):
     schedule: str
     items: list[Fire]
     next_from: datetime | None
+
+
+class Dead(BaseModel):
+    """A job that failed for good, or a message that nobody could run."""
+
+    id: str
+    what: str
+    task: str | None
+    schedule: str | None
+    tenant: str | None
+    queue: str | None
+    kind: str | None
+    error: str | None
+    attempts: int
+    dead_at: datetime
+    copied_at: datetime | None
+
+
+class DeadPage(BaseModel):
+    """Some dead letters, and where the next ones are."""
+
+    items: list[Dead]
+    next_cursor: str | None
+
+
+class BackfillRow(BaseModel):
+    """A backfill as it stands."""
+
+    id: str
+    schedule_id: str
+    schedule_name: str
+    range_start: datetime
+    range_end: datetime
+    concurrency: int
+    newest_first: bool
+    again: bool
+    state: str
+    note: str | None
+    position: datetime | None
+    fires: int
+    planned: int
+    actor: str
+    created_at: datetime
+    updated_at: datetime
+    finished_at: datetime | None
+
+
+class Backfill(BackfillRow):
+    """The same with how many of its jobs stand in each state."""
+
+    jobs: dict[str, int]
+
+
+class Backfills(BaseModel):
+    """Some backfills, the newest first."""
+
+    items: list[BackfillRow]
+
+
+class FieldChange(BaseModel):
+    """One field of a declaration that a version changed."""
+
+    field: str
+    before: Any
+    after: Any
+
+
+class Version(BaseModel):
+    """How a schedule was declared."""
+
+    version: int
+    at: datetime
+    actor: str
+    definition: dict[str, Any]
+    changes: list[FieldChange]
+
+
+class Versions(BaseModel):
+    """A schedule's versions, the newest first."""
+
+    schedule: str
+    items: list[Version]
+
+
+class CalendarOut(BaseModel):
+    """A calendar, and who uses it."""
+
+    name: str
+    calendar: dict[str, Any]
+    schedules: list[str]
+
+
+class Calendars(BaseModel):
+    """The calendars in use."""
+
+    items: list[CalendarOut]
 
 
 class ProblemOut(BaseModel):

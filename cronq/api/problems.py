@@ -9,13 +9,16 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from cronq.errors import (
+    BackfillRefused,
     BatchRefused,
     CronqError,
     JobRefused,
     ScheduleRefused,
     SchemaError,
     StoreUnavailable,
+    UnknownBackfill,
     UnknownBatch,
+    UnknownDeadLetter,
     UnknownJob,
     UnknownSchedule,
     VersionConflict,
@@ -39,6 +42,9 @@ _KINDS: Final[dict[type[Exception], tuple[int, str, str]]] = {
     BatchRefused: (409, "batch-refused", "The batch does not allow this now"),
     VersionConflict: (412, "version-conflict", "The schedule was changed meanwhile"),
     ScheduleRefused: (409, "schedule-refused", "The schedule does not allow this now"),
+    UnknownDeadLetter: (404, "unknown-dead-letter", "There is no such dead letter"),
+    UnknownBackfill: (404, "unknown-backfill", "There is no such backfill"),
+    BackfillRefused: (409, "backfill-refused", "The backfill does not allow this now"),
     JobRefused: (422, "job-refused", "The job was refused"),
     InvalidTiming: (422, "invalid-timing", "The timing is wrong"),
     SchemaError: (503, "schema", "The database is not up to date"),

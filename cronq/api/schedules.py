@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
 
+from cronq.api.asked import Instant, Note, ScheduleIn
 from cronq.api.gate import require_role
-from cronq.api.models import Fires, Instant, Note, ScheduleIn
+from cronq.api.models import Fires
 from cronq.api.problems import Problem
 from cronq.api.reply import parts_of, problems, reply, version_of
 from cronq.app import Cronq
@@ -16,6 +17,7 @@ from cronq.coordination.notices import send_notice
 from cronq.declaration import When, at, cron, delay, every, rrule
 from cronq.store import control
 from cronq.store.fires import fires, latest_fires, next_fires
+from cronq.store.history import outcomes
 from cronq.store.jobs import check_payload
 from cronq.store.overview import find_schedules
 from cronq.store.schedules import StoredSchedule, get_schedule
@@ -23,10 +25,13 @@ from cronq.store.tokens import Role
 from cronq.timing import timing_from
 from cronq.timing.explain import explain
 from cronq.views import fire_fields, schedule_fields
+from cronq.web.punctuality import late
 from cronq.webhooks.address import check_callback
 
 SHOWN = 10
 MOST_FIRES = 500
+MEASURED = timedelta(days=7)
+"""How far back the lateness of starts is measured."""
 
 
 class Only(StrEnum):
@@ -157,10 +162,21 @@ def _fields(stored: StoredSchedule) -> dict[str, Any]:
 def _shown(parts: Cronq, stored: StoredSchedule, status: int = 200) -> Response:
     now: datetime = parts.database.clock()
     fields = _fields(stored) | {
+        "start_late_s": _lateness(parts, stored, now),
         "next_fires": next_fires(stored, now, SHOWN),
         "last_fires": [fire_fields(each) for each in latest_fires(parts.database, stored, SHOWN)],
     }
     return reply(fields, status, {"ETag": f'"{stored.version}"', "Cache-Control": "no-cache"})
+
+
+def _lateness(parts: Cronq, stored: StoredSchedule, now: datetime) -> dict[str, Any]:
+    """Return by how many seconds the last jobs' attempts started after they were due."""
+    rows = outcomes(parts.database, stored, now - MEASURED, now, limit=MOST_FIRES)
+    found = sorted(each for each in map(late, rows) if each is not None)
+    shares = {"p50": 0.5, "p99": 0.99}
+    return {"jobs": len(found)} | {
+        name: found[int(share * (len(found) - 1))] if found else None for name, share in shares.items()
+    }
 
 
 def _when(wanted: ScheduleIn) -> When:

@@ -1,21 +1,21 @@
-"""Leader, queues, dead letters, and whether this process and what it needs are well."""
+"""Leader, workers, queues, and whether this process and what it needs are well."""
 
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from cronq.api.models import JobPage
-from cronq.api.reply import cursor_of, parts_of, problems, read_cursor, reply
+from cronq.api.reply import parts_of, reply
 from cronq.app import Cronq
+from cronq.coordination.redis_client import RedisError
 from cronq.errors import first_line
 from cronq.settings import hide_password
 from cronq.store import overview
 from cronq.store.schema import require_schema
-from cronq.views import job_fields, leader_fields
+from cronq.views import leader_fields
 
 HOUR: Final = timedelta(hours=1)
 BROKER_PATIENCE_S: Final = 2.0
@@ -43,15 +43,26 @@ def queues(request: Request) -> Response:
     )
 
 
-@router.get("/api/dead", response_model=JobPage, tags=["jobs"], responses=problems(400, 422))
-def dead_letters(
-    request: Request, cursor: str | None = None, limit: Annotated[int, Query(ge=1, le=500)] = 50
-) -> Response:
-    """List the dead letters, the newest first. Send one back with `POST /api/jobs/{id}/retry`."""
-    database = parts_of(request).database
-    rows = overview.dead_letters(database, limit=limit + 1, before=read_cursor(cursor))
-    more = cursor_of(rows[limit - 1]["dead_at"], rows[limit - 1]["id"]) if len(rows) > limit else None
-    return reply({"items": [job_fields(row) for row in rows[:limit]], "next_cursor": more})
+@router.get("/api/workers", tags=["system"])
+def workers(request: Request) -> Response:
+    """List the workers whose event loop turns, and how many jobs each runs; without Redis those with jobs."""
+    parts = parts_of(request)
+    running = overview.running_by_worker(parts.database)
+    try:
+        heard = {str(note["holder"]): note for note in parts.workers.read()}
+    except RedisError:
+        heard = {}
+    items = [
+        {
+            "name": name,
+            "host": heard.get(name, {}).get("host"),
+            "pid": heard.get(name, {}).get("pid"),
+            "running": running.get(name, 0),
+            "heard_from": name in heard,
+        }
+        for name in sorted({*heard, *running})
+    ]
+    return reply({"items": items})
 
 
 @router.get("/api/overview", tags=["system"])
@@ -79,7 +90,7 @@ async def alive() -> Response:
 
 @router.get("/readyz", tags=["health"], responses={503: {"description": "something does not answer"}})
 def ready(request: Request) -> Response:
-    """Say whether the database, Redis and the broker answer, and how fast. Who leads is told, not judged."""
+    """Say whether the database, Redis and the broker answer. That nobody leads is told, not judged."""
     parts = parts_of(request)
     checks = {
         "database": _timed(lambda: require_schema(parts.database)),
@@ -89,7 +100,8 @@ def ready(request: Request) -> Response:
     well = all(check["ok"] for check in checks.values())
     facts: dict[str, Any] = {"status": "ok" if well else "unavailable", "checks": checks}
     if checks["database"]["ok"]:
-        facts["leader"] = leader_fields(parts)["holder"]
+        # Anybody may ask this: who it is, and on which host, is told by /api/leader.
+        facts["leader"] = leader_fields(parts)["holder"] is not None
     return reply(facts, 200 if well else 503)
 
 

@@ -1,6 +1,6 @@
 """Schedules: written, changed, paused, triggered, found."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,10 +8,11 @@ from fastapi.testclient import TestClient
 
 from cronq.app import Cronq
 from cronq.declaration import cron
+from cronq.job import scheduled_job_id
 from cronq.store.schedules import Change, write_changes
-from cronq.timing import Every
+from cronq.timing import Calendar, Every
 
-from .steps import declare, plan, turn_back
+from .steps import declare, end, plan, turn_back
 
 
 def test_a_schedule_is_written_read_changed_and_deleted(client: TestClient) -> None:
@@ -115,3 +116,37 @@ def test_run_now_makes_one_job_per_key(client: TestClient, parts: Cronq) -> None
     job = client.get(first.headers["location"]).json()
     assert (job["trigger"], job["schedule"], job["args"]) == ("manual", "hourly", ["acme"])
     assert job["fire_time"] is None
+
+
+def test_versions_say_who_changed_what(client: TestClient) -> None:
+    body = {"task": "demo.work", "every": "1h", "kwargs": {"api_key": "hunter2"}}
+    client.put("/api/schedules/nightly", json=body)
+    client.put("/api/schedules/nightly", json=body | {"tenant": "acme"})
+    found = client.get("/api/versions?schedule=nightly")
+    newest, first = found.json()["items"]
+    assert (newest["version"], newest["actor"], first["version"]) == (2, "api local", 1)
+    assert newest["changes"] == [{"field": "tenant", "before": None, "after": "acme"}]
+    assert first["changes"] == []
+    assert "hunter2" not in found.text
+    (only,) = client.get("/api/versions?schedule=nightly&limit=1").json()["items"]
+    assert only == newest
+
+
+def test_calendars_in_use_are_listed_with_who_uses_them(client: TestClient, parts: Cronq) -> None:
+    declare(parts, "plain")
+    holidays = Calendar("holidays", days=((date(2026, 12, 25), date(2026, 12, 26)),))
+    declare(parts, "office", exclude=holidays)
+    declare(parts, "shop", exclude=holidays, start="2026-01-01T00:00:00Z")
+    (entry,) = client.get("/api/calendars").json()["items"]
+    assert (entry["name"], entry["schedules"]) == ("holidays", ["office", "shop"])
+
+
+def test_punctuality_is_told_with_the_schedule(client: TestClient, parts: Cronq) -> None:
+    schedule_id = declare(parts, "hourly")
+    assert client.get("/api/schedules/hourly").json()["start_late_s"] == {"jobs": 0, "p50": None, "p99": None}
+    fire = parts.database.clock() - timedelta(seconds=30)
+    plan(parts, schedule_id, "hourly", fire)
+    end(parts, scheduled_job_id(schedule_id, fire))
+    late = client.get("/api/schedules/hourly").json()["start_late_s"]
+    assert late["jobs"] == 1
+    assert 30 <= late["p50"] <= late["p99"] < 40

@@ -9,8 +9,9 @@ from cronq.api.metrics import LAG, Metrics
 from cronq.app import Cronq
 from cronq.job import State, scheduled_job_id
 from cronq.store.tables import attempt, job
+from cronq.store.terms import begin_term
 
-from .steps import PAGE, ask, declare, end, plan
+from .steps import PAGE, ask, declare, end, plan, start
 
 
 def test_readiness_names_what_is_down(client: TestClient, parts: Cronq) -> None:
@@ -61,7 +62,24 @@ def test_leader_queues_and_overview_answer_without_a_beat(client: TestClient, pa
     ask(client)
     assert client.get("/api/leader").json()["holder"] is None
     assert client.get("/api/queues").json() == {"items": []}
+    assert client.get("/api/workers").json() == {"items": []}
     summary = client.get("/api/overview").json()
     assert summary["unfinished"] == {"SCHEDULED": 1}
     assert summary["schedules"] == {"total": 0, "paused": 0, "faulty": 0}
     assert "Nobody leads" in client.get("/", headers=PAGE).text
+
+
+def test_workers_are_listed_with_what_they_run(client: TestClient, parts: Cronq) -> None:
+    parts.workers.tell("w@host", host="host", pid=7)
+    start(parts, ask(client)["id"])
+    (worker,) = client.get("/api/workers").json()["items"]
+    assert worker == {"name": "w@host", "host": "host", "pid": 7, "running": 1, "heard_from": True}
+
+
+def test_readiness_names_nobody(client: TestClient, parts: Cronq) -> None:
+    begin_term(parts.database, shard=0, holder="secret-host:4711:ab", host="secret-host", pid=4711)
+    parts.redis.set(f"{parts.settings.key_prefix}leader:0", "secret-host:4711:ab")
+    said = client.get("/readyz")
+    assert said.json()["leader"] in (True, False)
+    assert "secret-host" not in said.text
+    assert "4711" not in said.text
