@@ -1,12 +1,10 @@
 """Builds everything from the settings. The only module that does."""
 
-import contextlib
 import os
 import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,15 +17,16 @@ from cronq.beat.loop import BeatLoop, Upkeep
 from cronq.beat.planning import Planning
 from cronq.beat.publishing import Publishing
 from cronq.beat.zone_data import follow_zone_data
-from cronq.clock import Sighting, StoreClock
+from cronq.clock import Sighting, StoreClock, sight
 from cronq.coordination.leadership import Leadership
 from cronq.coordination.lock import LeaderLock
 from cronq.coordination.notices import NoticeListener
 from cronq.coordination.redis_client import open_redis
 from cronq.coordination.roll_call import RollCall
+from cronq.delivery.dead_letter_queue import DeadLetterQueue
 from cronq.delivery.progress_event import ProgressEvents
 from cronq.delivery.publisher import open_publisher
-from cronq.delivery.quarantine import KEPT, guard_redis_transport
+from cronq.delivery.quarantine import drop_malformed, guard_redis_transport, keep_malformed, read_malformed
 from cronq.progress.board import Board
 from cronq.settings import Settings, load_settings
 from cronq.store.agenda import set_next_by_delay
@@ -36,13 +35,15 @@ from cronq.store.schema import require_schema
 from cronq.store.terms import Term
 from cronq.upkeep.backfiller import Backfiller
 from cronq.upkeep.batch_keeper import BatchKeeper
+from cronq.upkeep.dead_letter_keeper import DeadLetterKeeper
 from cronq.upkeep.dependency_resolver import DependencyResolver
 from cronq.upkeep.failure_watcher import FailureWatcher
 from cronq.upkeep.job_rescuer import JobRescuer
 from cronq.upkeep.publish_reconciler import PublishReconciler
 from cronq.worker.desk import StoreDesk
 from cronq.worker.lease_guardian import LeaseGuardian
-from cronq.worker.task import bury_unknown, wrap_tasks
+from cronq.worker.refusal import guard_consumer
+from cronq.worker.task import wrap_tasks
 from cronq.worker.webhook import add_webhook_task
 
 
@@ -92,12 +93,7 @@ class Cronq:
 
     def sight_clocks(self) -> Sighting:
         """Ask both stores what time it is."""
-        seen_in_redis, redis_took = _ask(self._redis_time)
-        sql, sql_took = _ask(lambda: self.database.clock().timestamp())
-        if seen_in_redis is not None:
-            seen_in_redis += sql_took
-        took = redis_took if sql is None else sql_took
-        return Sighting(sql=sql, redis=seen_in_redis, within_s=took / 2 + RESOLUTION_S)
+        return sight(ask_sql=lambda: self.database.clock().timestamp(), ask_redis=self._redis_time)
 
     def _redis_time(self) -> float:
         seconds, micros = self.redis.time()
@@ -114,7 +110,9 @@ class Beat:
         holder = f"{self._host}:{self._pid}:{secrets.token_hex(4)}"[-64:]
         self._started_at = cronq.database.clock()  # not this machine's: deploys are compared
         self.clock = StoreClock()
-        publisher = open_publisher(app, flower_names=settings.flower_names)
+        publisher = open_publisher(
+            app, flower_names=settings.flower_names, max_payload_bytes=settings.max_payload_bytes
+        )
         lock_client = open_redis(settings.redis_url, timeout_s=max(0.2, settings.lock_s / 3))
         self.leadership = Leadership(
             lock=LeaderLock(
@@ -159,16 +157,25 @@ class Beat:
             ],
         )
         self._listener = NoticeListener(open_redis(settings.redis_url), settings.key_prefix, self.loop.notice)
+        self._dead_letters = DeadLetterKeeper(
+            cronq.database,
+            DeadLetterQueue(app, f"{settings.key_prefix.rstrip(':') or 'cronq'}.dead"),
+            leads=lambda: self.leadership.current() is not None,
+            read_malformed=lambda: read_malformed(cronq.redis, settings.key_prefix),
+            drop_malformed=lambda: drop_malformed(cronq.redis, settings.key_prefix),
+        )
         self._board = RollCall(lock_client, prefix=settings.key_prefix, kind="beat")
 
     def start(self) -> None:
         """Begin to compete for leadership, and to listen."""
         self._listener.start()
+        self._dead_letters.start()
         self.leadership.start()
 
     def stop(self) -> None:
         """Release the lock. May be called from a signal handler, in the middle of a step, and twice."""
         self._listener.stop()
+        self._dead_letters.stop()
         self.leadership.stop()
 
     def _wake(self) -> None:
@@ -242,17 +249,20 @@ def prepare_worker(app: Celery, hostname: str, *, events: bool) -> None:
     add_webhook_task(app, lambda: cronq_of(app).database, lambda: cronq_of(app).settings)
     wrap_tasks(app, lambda: cronq_of(app).desk)
 
-    def on_unknown(sender: Any, name: str, message: Any, **_kwargs: Any) -> None:  # noqa: ANN401
-        bury_unknown(lambda: cronq_of(app).desk, str(sender.hostname), name, message)
-
     def on_ready(sender: Any, **_kwargs: Any) -> None:  # noqa: ANN401
         if tied and sender.pool.__class__.__module__ == "celery.concurrency.prefork":
             parts = cronq_of(app)
             LeaseGuardian(parts.database, str(sender.hostname), lease_s=parts.settings.lease_s).start()
 
     signals.worker_ready.connect(on_ready, weak=False, dispatch_uid=f"cronq.ready.{id(app)}")
-    guard_redis_transport(lambda text: _keep_malformed(cronq_of(app), text))
-    signals.task_unknown.connect(on_unknown, weak=False, dispatch_uid=f"cronq.unknown.{id(app)}")
+    settings = cronq_of(app).settings
+    guard_redis_transport(lambda text: keep_malformed(cronq_of(app).redis, settings.key_prefix, text))
+    guard_consumer(
+        app,
+        lambda: cronq_of(app).desk,
+        max_payload_bytes=settings.max_payload_bytes,
+        keep_foreign=tied,
+    )
 
 
 class _NoteWorker:
@@ -266,14 +276,6 @@ class _NoteWorker:
             self._next = time.monotonic() + 2.0
             hostname = str(sender.eventer.hostname)
             self._parts.workers.tell(hostname, host=socket.gethostname(), pid=os.getpid())
-
-
-def _keep_malformed(parts: Cronq, text: str) -> None:
-    key = f"{parts.settings.key_prefix}malformed"
-    with contextlib.suppress(redis.RedisError), parts.redis.pipeline(transaction=False) as pipeline:
-        pipeline.lpush(key, text)
-        pipeline.ltrim(key, 0, KEPT - 1)
-        pipeline.execute()
 
 
 def configure(app: Celery) -> Celery:
@@ -297,19 +299,3 @@ def configure(app: Celery) -> Celery:
         worker_send_task_events=True,
     )
     return app
-
-
-RESOLUTION_S = 0.0005
-"""SQLite tells whole milliseconds: half of one is unknown."""
-
-
-def _ask(question: Callable[[], float]) -> tuple[float | None, float]:
-    """Return the answer as of now, and how many seconds it took."""
-    started = time.monotonic()
-    try:
-        answer = question()
-    except Exception:  # noqa: BLE001 - a store that does not answer is no witness
-        return None, 0.0
-    took = time.monotonic() - started
-    # An answer that took long says little about now.
-    return (answer + took / 2 if took < 1.0 else None), took

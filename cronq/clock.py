@@ -10,6 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+RESOLUTION_S = 0.0005
+"""SQLite tells whole milliseconds: half of one is unknown."""
+SLOW_S = 1.0
+"""An answer that took longer says little about now."""
 TOLERANCE_S = 0.5
 """Seconds by which two clocks may differ before one of them is taken to have jumped."""
 
@@ -22,6 +26,27 @@ class Sighting:
     redis: float | None
     within_s: float = 0.0
     """By how much they may be off: half of the time that asking took, and more cannot be known."""
+
+
+def sight(*, ask_sql: Callable[[], float], ask_redis: Callable[[], float]) -> Sighting:
+    """Ask both stores what time it is, in seconds since the epoch."""
+    redis, redis_took = _ask(ask_redis)
+    sql, sql_took = _ask(ask_sql)
+    if redis is not None:
+        redis += sql_took
+    took = redis_took if sql is None else sql_took
+    return Sighting(sql=sql, redis=redis, within_s=took / 2 + RESOLUTION_S)
+
+
+def _ask(question: Callable[[], float]) -> tuple[float | None, float]:
+    """Return the answer as of now, and how many seconds it took."""
+    started = time.monotonic()
+    try:
+        answer = question()
+    except Exception:  # noqa: BLE001 - a store that does not answer is no witness
+        return None, 0.0
+    took = time.monotonic() - started
+    return (answer + took / 2 if took < SLOW_S else None), took
 
 
 class StoreClock:

@@ -12,9 +12,11 @@ from cronq.clock import StoreClock
 from cronq.delivery.failure import PublishFailed
 from cronq.delivery.publisher import Publisher
 from cronq.failpoints import failpoint
+from cronq.retry import Kind
 from cronq.schedule import Overlap
 from cronq.store import agenda as store
 from cronq.store.agenda import DueJob
+from cronq.store.attempts import bury
 from cronq.store.database import Database
 from cronq.store.jobs import request_cancel_of_schedules
 from cronq.telemetry.log import get_logger
@@ -119,6 +121,13 @@ class Publishing:
             return False
         return len(batch) == RENDER_BATCH
 
+    def _bury_oversized(self) -> set[str]:
+        oversized = self.publisher.take_oversized()
+        for job_id, error in oversized.items():
+            bury(self.database, job_id, kind=Kind.OVERSIZED, error=error)
+            log.error("job.buried", job=job_id, error=error, consequence="see: cronq dead show")
+        return set(oversized)
+
     def _pass_gate(self, batch: list[DueJob]) -> list[DueJob]:
         doubtful, buffers = self.gate.doubtful(batch), {}
         if doubtful:
@@ -147,6 +156,7 @@ class Publishing:
         failpoint("before_publish")
         try:
             confirmed = self.publisher.publish(batch)
+            buried = self._bury_oversized()
         except PublishFailed as error:
             self.agenda.add(batch)
             self.again_at = time.monotonic() + PAUSE_S
@@ -158,8 +168,8 @@ class Publishing:
             )
             return False
         failpoint("after_publish_before_mark")
-        refused = {job.id for job in batch} - set(confirmed)
-        sent = [job for job in batch if job.id not in refused]
+        refused = {job.id for job in batch} - set(confirmed) - buried
+        sent = [job for job in batch if job.id not in refused and job.id not in buried]
         self._unmarked.update((job.id, job) for job in sent)
         self._on_the_way.update(job.schedule_id for job in sent if job.schedule_id is not None)
         for job in batch:

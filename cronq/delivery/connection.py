@@ -8,7 +8,7 @@ from celery import Celery
 from kombu import Queue
 from kombu.exceptions import OperationalError
 
-from cronq.delivery.failure import PublishFailed
+from cronq.delivery.failure import Oversized, PublishFailed
 from cronq.delivery.message import MessageBuilder, announce
 from cronq.settings import hide_password
 from cronq.store.agenda import DueJob
@@ -20,12 +20,48 @@ ANSWER_TIMEOUT_S = 5.0
 log = get_logger(__name__)
 
 
+def connect(app: Celery, **options: Any) -> Any:  # noqa: ANN401 - kombu has no types
+    """Open a connection for publishing, and give up soon; `options` are the transport's."""
+    connection = app.connection_for_write(
+        connect_timeout=CONNECT_TIMEOUT_S,
+        transport_options={
+            # kombu's default waits for ever in a half-open socket.
+            "socket_timeout": ANSWER_TIMEOUT_S,
+            "socket_connect_timeout": CONNECT_TIMEOUT_S,
+            **app.conf.broker_transport_options,
+            **options,
+        },
+    )
+    connection.ensure_connection(max_retries=0)
+    return connection
+
+
+def outages_of(app: Celery) -> tuple[type[BaseException], ...]:
+    """Return what the app's broker raises when it is away."""
+    connection = app.connection_for_write()
+    errors = (
+        OperationalError,
+        *connection.recoverable_connection_errors,
+        *connection.recoverable_channel_errors,
+        OSError,
+    )
+    # kombu's Redis transport counts KeyError among them; to us it is a job whose queue does not exist.
+    return tuple(error for error in errors if error is not KeyError)
+
+
 class BrokerConnection(ABC):
     """What both publishers share: the connection, declared queues, and the events that others listen to."""
 
-    def __init__(self, app: Celery, *, flower_names: Literal["schedule", "task"]) -> None:
+    def __init__(
+        self,
+        app: Celery,
+        *,
+        flower_names: Literal["schedule", "task"],
+        max_payload_bytes: int | None = None,
+    ) -> None:
         self._app = app
-        self._builder = MessageBuilder(app, flower_names=flower_names)
+        self._builder = MessageBuilder(app, flower_names=flower_names, max_payload_bytes=max_payload_bytes)
+        self._oversized: dict[str, str] = {}
         self._connection: Any = None
         self._channel: Any = None
         self._declared: set[str] = set()
@@ -33,16 +69,7 @@ class BrokerConnection(ABC):
     def channel(self) -> Any:  # noqa: ANN401 - kombu has no types
         """Return the open channel; raises whatever the transport raises when the broker is away."""
         if self._channel is None:
-            connection = self._app.connection_for_write(
-                connect_timeout=CONNECT_TIMEOUT_S,
-                transport_options={
-                    # kombu's default waits for ever in a half-open socket.
-                    "socket_timeout": ANSWER_TIMEOUT_S,
-                    "socket_connect_timeout": CONNECT_TIMEOUT_S,
-                    **self._app.conf.broker_transport_options,
-                },
-            )
-            connection.ensure_connection(max_retries=0)  # whoever asked tries again, and goes on meanwhile
+            connection = connect(self._app)  # whoever asked tries again, and goes on meanwhile
             self._connection, self._channel = connection, connection.channel()
             self._declared.clear()
             self.on_open()
@@ -60,6 +87,9 @@ class BrokerConnection(ABC):
                     self.render(due)
             except self.outages:
                 raise
+            except Oversized as error:
+                self._oversized[due.id] = str(error)
+                continue
             except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this one
                 log.error(  # noqa: TRY400 - the sentence says it
                     "message.not_written",
@@ -73,6 +103,11 @@ class BrokerConnection(ABC):
                 continue
             good.append(due)
         return good
+
+    def take_oversized(self) -> dict[str, str]:
+        """Return the jobs left out since the last call for having too many arguments: id → what is wrong."""
+        oversized, self._oversized = self._oversized, {}
+        return oversized
 
     def is_rendered(self, due: DueJob) -> bool:
         """Tell whether the message of `due` is written and still fits the connection."""
@@ -95,15 +130,7 @@ class BrokerConnection(ABC):
     @property
     def outages(self) -> tuple[type[BaseException], ...]:
         """What a broker that is away raises."""
-        connection = self._app.connection_for_write()
-        errors = (
-            OperationalError,
-            *connection.recoverable_connection_errors,
-            *connection.recoverable_channel_errors,
-            OSError,
-        )
-        # kombu's Redis transport counts KeyError among them; to us it is a job whose queue does not exist.
-        return tuple(error for error in errors if error is not KeyError)
+        return outages_of(self._app)
 
     def queue_of(self, task: str, queue: str | None) -> str:
         """Return the name of the queue that a job of `task` goes to."""

@@ -8,6 +8,7 @@ from celery import Celery, signals
 from kombu import Queue
 from kombu.serialization import dumps
 
+from cronq.delivery.failure import Oversized
 from cronq.job import Trigger
 from cronq.schedule import Overlap
 from cronq.store.agenda import DueJob
@@ -16,6 +17,8 @@ HEADER: Final = "cronq"
 VERSION: Final = 1
 EXPANSION_S: Final = 86_400
 """Seconds that finding the items of a fan-out may take."""
+EMBED_BYTES: Final = 256
+"""What a body may have beyond the arguments."""
 
 
 @dataclass(slots=True)
@@ -62,14 +65,52 @@ def _listened_to() -> bool:
 class MessageBuilder:
     """Builds messages the way `app.send_task` would, without sending them."""
 
-    def __init__(self, app: Celery, *, flower_names: Literal["schedule", "task"]) -> None:
+    def __init__(
+        self,
+        app: Celery,
+        *,
+        flower_names: Literal["schedule", "task"],
+        max_payload_bytes: int | None = None,
+    ) -> None:
         self._app = app
         self._flower_names = flower_names
+        self._max_payload_bytes = max_payload_bytes
         self._routes: dict[tuple[str, str | None], tuple[Queue, str, str]] = {}
 
     def build(self, due: DueJob) -> Message:
         """Return the message of `due`. Listeners of `before_task_publish` may add headers to it."""
         queue, exchange, routing_key = self.route(due.task, due.queue)
+        message = self.write(due)
+        properties = dict(message.properties, delivery_mode=2)
+        if due.priority is not None:
+            properties["priority"] = due.priority
+        if signals.before_task_publish.receivers:
+            signals.before_task_publish.send(
+                sender=due.task,
+                body=message.body,
+                exchange=exchange,
+                routing_key=routing_key,
+                headers=message.headers,
+                properties=properties,
+                declare=[queue],
+                retry_policy={},
+            )
+        payload = self.payload(message.body)
+        return Message(
+            job_id=due.id,
+            task=due.task,
+            body=message.body,
+            payload=payload,
+            headers=message.headers,
+            properties=properties,
+            exchange=exchange,
+            routing_key=routing_key,
+            queue=queue,
+            sent_event=message.sent_event,
+        )
+
+    def write(self, due: DueJob) -> Any:  # noqa: ANN401 - Celery's `task_message`
+        """Return what Celery would send, with cronq's headers; nobody is told of it."""
         shadow = due.schedule_name if self._flower_names == "schedule" else None
         fire_time = None if due.fire_time is None else iso(due.fire_time)
         message = self._app.amqp.create_task_message(
@@ -88,33 +129,15 @@ class MessageBuilder:
         if due.schedule_name is not None:
             # What Celery and django-celery-beat set, so that Sentry and others see a scheduled task.
             message.headers.update(celery_beat_task=True, periodic_task_name=due.schedule_name)
-        properties = dict(message.properties, delivery_mode=2)
-        if due.priority is not None:
-            properties["priority"] = due.priority
-        if signals.before_task_publish.receivers:
-            signals.before_task_publish.send(
-                sender=due.task,
-                body=message.body,
-                exchange=exchange,
-                routing_key=routing_key,
-                headers=message.headers,
-                properties=properties,
-                declare=[queue],
-                retry_policy={},
-            )
-        _type, _encoding, payload = dumps(message.body, serializer="json")
-        return Message(
-            job_id=due.id,
-            task=due.task,
-            body=message.body,
-            payload=payload,
-            headers=message.headers,
-            properties=properties,
-            exchange=exchange,
-            routing_key=routing_key,
-            queue=queue,
-            sent_event=message.sent_event,
-        )
+        return message
+
+    def payload(self, body: Any) -> str:  # noqa: ANN401
+        """Return the body as JSON; raise `Oversized`."""
+        _type, _encoding, payload = dumps(body, serializer="json")
+        limit = self._max_payload_bytes
+        if limit is not None and len(payload) > limit + EMBED_BYTES:
+            raise Oversized(len(payload), limit)
+        return str(payload)
 
     def route(self, task: str, queue_name: str | None) -> tuple[Queue, str, str]:
         """Return the queue, exchange and routing key of a job, as Celery's router decides."""

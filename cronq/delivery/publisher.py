@@ -24,6 +24,9 @@ class Publisher(Protocol):
     def render_rest(self, batch: Sequence[DueJob]) -> list[DueJob]:
         """Write messages ahead of their time, into `due.message`; return the jobs that have one now."""
 
+    def take_oversized(self) -> dict[str, str]:
+        """Return the jobs left out since the last call for having too many arguments: id → what is wrong."""
+
     def publish(self, batch: Sequence[DueJob]) -> list[str]:
         """Send; return the ids the broker confirmed, or raise `PublishFailed`.
 
@@ -37,12 +40,13 @@ class Publisher(Protocol):
         """Drop the connection; the next call opens a new one."""
 
 
-def open_publisher(app: Celery, *, flower_names: Literal["schedule", "task"]) -> Publisher:
+def open_publisher(
+    app: Celery, *, flower_names: Literal["schedule", "task"], max_payload_bytes: int | None = None
+) -> Publisher:
     """Return the publisher for the app's broker."""
     from cronq.delivery.rabbitmq import RabbitMQPublisher  # noqa: PLC0415 - only one of the two is needed
     from cronq.delivery.redis_list import RedisPublisher  # noqa: PLC0415
 
     transport = app.connection_for_write().transport_cls
-    if transport in ("redis", "rediss", "sentinel"):
-        return RedisPublisher(app, flower_names=flower_names)
-    return RabbitMQPublisher(app, flower_names=flower_names)
+    kind = RedisPublisher if transport in ("redis", "rediss", "sentinel") else RabbitMQPublisher
+    return kind(app, flower_names=flower_names, max_payload_bytes=max_payload_bytes)

@@ -6,6 +6,7 @@ is put aside, and Celery is handed an empty message of an unknown kind, which it
 """
 
 import base64
+import contextlib
 import functools
 import json
 import uuid
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
+import redis
 from kombu.transport import redis as transport
 
 from cronq.telemetry.log import get_logger
@@ -67,13 +69,48 @@ def check_envelope(envelope: Any) -> None:  # noqa: ANN401 - decoded JSON is any
     if isinstance(envelope, list) and len(envelope) == len(("message", "exchange", "routing key")):
         # kombu's note of an unacknowledged message; a shutdown puts it back in the middle of a receive.
         envelope = envelope[0]
-    if not isinstance(envelope, dict):
-        raise TypeError(f"the envelope is a {type(envelope).__name__}, not an object")
-    properties = envelope["properties"]
-    if not isinstance(properties["delivery_tag"], str):
-        raise TypeError("the delivery tag is not a text")
-    if properties.get("body_encoding") == "base64" and envelope.get("body"):
-        base64.b64decode(envelope["body"], validate=True)
+    _require(envelope, dict, "envelope")
+    _require(envelope.get("headers") or {}, dict, "value of headers")
+    properties = _require(envelope["properties"], dict, "value of properties")
+    _require(properties["delivery_tag"], str, "delivery tag")
+    origin = _require(properties["delivery_info"], dict, "value of delivery_info")
+    for name in ("exchange", "routing_key"):
+        _require(origin[name], str, name)
+    encoding, body = properties.get("body_encoding"), envelope.get("body")
+    if encoding not in (None, "base64"):
+        raise ValueError(f"the body_encoding is {encoding!r}")
+    if body and encoding == "base64":
+        base64.b64decode(body, validate=True)
+
+
+def _require(value: Any, kind: type, name: str) -> Any:  # noqa: ANN401
+    if not isinstance(value, kind):
+        raise TypeError(f"the {name} is a {type(value).__name__}, not a {kind.__name__}")
+    return value
+
+
+def keep_malformed(client: redis.Redis, prefix: str, text: str) -> None:
+    """Put what `guard_redis_transport` found where the leader looks for it; the newest `KEPT` stay."""
+    key = f"{prefix}malformed"
+    with contextlib.suppress(redis.RedisError), client.pipeline(transaction=False) as pipeline:
+        pipeline.lpush(key, text)
+        pipeline.ltrim(key, 0, KEPT - 1)
+        pipeline.execute()
+
+
+def read_malformed(client: redis.Redis, prefix: str) -> dict[str, str] | None:
+    """Return the oldest of them (`error`, `text`), or None; it stays until `drop_malformed`."""
+    try:
+        entry = client.lindex(f"{prefix}malformed", -1)
+    except redis.RedisError:
+        return None  # it is found when Redis is back
+    found: dict[str, str] | None = None if entry is None else json.loads(entry)
+    return found
+
+
+def drop_malformed(client: redis.Redis, prefix: str) -> None:
+    """Remove the oldest of them."""
+    client.rpop(f"{prefix}malformed")
 
 
 def _put_aside(text: str, error: Exception, keep: Callable[[str], None]) -> dict[str, Any]:

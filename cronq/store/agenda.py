@@ -217,6 +217,12 @@ def read_due(connection: Connection, job_id: str) -> DueJob | None:
     return None if row is None else due_job(row)
 
 
+def read_jobs(database: Database, ids: Sequence[str]) -> list[DueJob]:
+    """Return the jobs `ids`, wherever they stand."""
+    with database.autocommit() as connection:
+        return [due_job(row) for row in connection.execute(select(*_READ).where(job.c.id.in_(ids)))]
+
+
 def mark_published(database: Database, sent: Sequence[DueJob]) -> None:
     """Record that the broker has the messages of `sent`; a job that went on meanwhile stays as it is."""
     if not sent:

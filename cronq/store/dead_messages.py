@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import RowMapping, delete, insert, select, tuple_, update
+from sqlalchemy import RowMapping, delete, insert, select, tuple_
 
 from cronq.job import uuid7
 from cronq.store.attempts import storable
@@ -75,33 +75,6 @@ def may_be_sent_back(row: Mapping[Any, Any]) -> bool:
 def body_of(row: Mapping[Any, Any]) -> bytes:
     """Return what is kept of a message's body."""
     return base64.b64decode(row["body"])
-
-
-def uncopied_messages(database: Database, *, limit: int) -> list[RowMapping]:
-    """Return messages that the dead-letter queue does not have yet, oldest first."""
-    query = (
-        select(dead_message)
-        .where(dead_message.c.copied_at.is_(None), dead_message.c.wish.is_(None))
-        .order_by(dead_message.c.dead_at)
-        .limit(limit)
-    )
-    with database.autocommit() as connection:
-        return list(connection.execute(query).mappings())
-
-
-def wished_messages(database: Database, *, limit: int) -> list[RowMapping]:
-    """Return messages for which an operator asked something, oldest first."""
-    query = select(dead_message).where(dead_message.c.wish.is_not(None)).order_by(dead_message.c.dead_at)
-    with database.autocommit() as connection:
-        return list(connection.execute(query.limit(limit)).mappings())
-
-
-def mark_message_copied(database: Database, dead_id: str) -> None:
-    """Record that the dead-letter queue has the message."""
-    with database.autocommit() as connection:
-        connection.execute(
-            update(dead_message).where(dead_message.c.id == dead_id).values(copied_at=database.now())
-        )
 
 
 def remove_message(database: Database, dead_id: str) -> None:

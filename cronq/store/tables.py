@@ -305,6 +305,8 @@ once = Table(
     Column("at", UtcDateTime, nullable=False),
 )
 
+_OPEN = text("copied_at IS NULL OR wish IS NOT NULL")
+
 dead_message = Table(
     "cronq_dead_message",
     metadata,
@@ -321,11 +323,12 @@ dead_message = Table(
     Column("content_encoding", String(255)),
     Column("headers", JSON, nullable=False),
     Column("priority", Integer),
-    Column("body", Text, nullable=False, comment="base64, the beginning of it if it is large"),
     Column("body_bytes", Integer, nullable=False),
     Column("copied_at", UtcDateTime, comment="when it was put into the dead-letter queue"),
     Column("wish", String(8), comment="retry or discard: what an operator asked for, until it is done"),
+    Column("body", Text, nullable=False, comment="base64, the beginning of it if it is large"),
     Index("cronq_dead_message_by_time", "dead_at"),
+    Index("cronq_dead_message_open", "dead_at", postgresql_where=_OPEN, sqlite_where=_OPEN),
 )
 
 token = Table(

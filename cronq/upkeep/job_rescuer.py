@@ -50,7 +50,7 @@ class JobRescuer:
                 outcome=Outcome.LOST,
                 state=state,
                 kind="worker_lost",
-                error=f"the worker {row.worker} went silent (loss {crashes} of {self._max_crashes})",
+                error=_said(row.worker, crashes, self._max_crashes),
                 dead=state is State.FAILED,
             )
             if settle(self._database, settlement, only_expired=True):
@@ -68,3 +68,12 @@ class JobRescuer:
             self._wait_until = now + max(LEAST_GRACE_S, self._lease_s / 2)
         self._looked_at = now
         return now < self._wait_until
+
+
+def _said(worker: str, crashes: int, most: int) -> str:
+    if crashes < most:
+        return f"the worker {worker} went silent (loss {crashes} of {most})"
+    return (
+        f"not given to another worker: it took {crashes} with it, {worker} was the last, the limit is {most} "
+        "(CRONQ_MAX_CRASHES); find out what ends them (memory, a native library), then: cronq dead retry"
+    )

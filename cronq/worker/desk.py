@@ -27,6 +27,7 @@ from cronq.store.attempts import (
     settle_in,
 )
 from cronq.store.database import Database, is_outage
+from cronq.store.dead_messages import DeadMessage, record_message
 from cronq.store.once import Remembered, recall, remember
 from cronq.telemetry.log import get_logger
 from cronq.worker.expansion import expand
@@ -36,6 +37,8 @@ T = TypeVar("T")
 OUTAGE_PAUSE_S = 0.5
 CLAIM_PATIENCE_S = 60.0
 """How long a claim waits for the database; then the message is let go, and sent again later."""
+REFUSE_PATIENCE_S = 5.0
+"""How long the worker's event loop waits for it, with a message that nobody can run; then it goes back."""
 
 log = get_logger(__name__)
 
@@ -116,10 +119,18 @@ class StoreDesk:
         """Write it down, however long the database is away; False: the lease was lost."""
         return bool(_patiently(lambda: remember(self._database, job_id, token, key, value), patience_s=None))
 
-    def bury(self, job_id: str, error: str) -> None:
-        """End a job that this worker was sent and cannot run: it becomes a dead letter."""
-        if _patiently(lambda: bury(self._database, job_id, kind="unknown_task", error=error), patience_s=5.0):
-            log.error("job.buried", job=job_id, error=error, consequence="`cronq jobs retry` sends it back")
+    def bury(self, job_id: str, *, kind: str, error: str) -> bool | None:
+        """End a job that this worker was sent and cannot run: it becomes a dead letter.
+
+        False: it is not waiting any more. None: the database is away, nothing is written.
+        """
+        return _patiently(
+            lambda: bury(self._database, job_id, kind=kind, error=error), patience_s=REFUSE_PATIENCE_S
+        )
+
+    def keep_message(self, message: DeadMessage) -> str | None:
+        """Write down a message that nobody can run; None: the database is away, nothing is written."""
+        return _patiently(lambda: record_message(self._database, message), patience_s=REFUSE_PATIENCE_S)
 
     def tell_leader(self, settlement: Settlement, schedule_id: str | None, *, ends_awaited: bool) -> None:
         """Let the leader know at once what it would otherwise find within a second."""

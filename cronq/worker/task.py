@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from celery import Celery
-from celery.exceptions import Ignore, InvalidTaskError, Retry, SoftTimeLimitExceeded
+from celery.exceptions import Ignore, Retry, SoftTimeLimitExceeded
 
 from cronq.delivery.message import HEADER
 from cronq.errors import CronqError, WrongArguments
@@ -33,41 +33,7 @@ def wrap_tasks(app: Celery, desk_of_process: Callable[[], StoreDesk]) -> None:
         if not getattr(task, "_cronq_wrapped", False) and not task.name.startswith("celery."):
             task.run = _around(task, task.run, desk_of_process)
             task.retry = _asking(task, task.retry)
-            task.start_strategy = _guarded(task.start_strategy)
             task._cronq_wrapped = True  # noqa: SLF001 - the mark is ours
-
-
-def _guarded(start_strategy: Callable[..., Any]) -> Callable[..., Any]:
-    """Refuse a body that is no list or object as an invalid task; Celery's own check ends the worker."""
-
-    @functools.wraps(start_strategy)
-    def start(*args: Any, **kwargs: Any) -> Callable[..., Any]:  # noqa: ANN401
-        strategy = start_strategy(*args, **kwargs)
-
-        def handle(message: Any, *rest: Any, **options: Any) -> Any:  # noqa: ANN401
-            if not isinstance(message.payload, (list, tuple, dict)):
-                raise InvalidTaskError(f"the body is a {type(message.payload).__name__}, not a list")
-            return strategy(message, *rest, **options)
-
-        return handle
-
-    return start
-
-
-def bury_unknown(
-    desk_of_process: Callable[[], StoreDesk],
-    worker: str,
-    name: str,
-    message: Any,  # noqa: ANN401 - a kombu message
-) -> None:
-    """Answer Celery's word that a message named a task that this worker does not have."""
-    headers = message.headers or {}
-    if headers.get(HEADER) is not None:
-        desk_of_process().bury(
-            str(headers.get("id")),
-            f"the worker {worker} has no task {name!r}; start a worker that imports it on this queue, "
-            "or correct the schedule's task",
-        )
 
 
 def _around(

@@ -51,6 +51,7 @@ class FakeBroker:
     sent: list[str] = field(default_factory=list)
     away: bool = False
     refused: set[str] = field(default_factory=set)
+    oversized: set[str] = field(default_factory=set)
     outages: tuple[type[BaseException], ...] = (OSError,)
 
     def render(self, due: DueJob) -> None:
@@ -62,6 +63,9 @@ class FakeBroker:
         taken = [due.id for due in batch if due.id not in self.refused]
         self.sent += taken
         return taken
+
+    def take_oversized(self) -> dict[str, str]:
+        return dict.fromkeys(self.oversized, "too large")
 
     def close(self) -> None:
         pass
@@ -148,6 +152,17 @@ def test_a_job_without_a_queue_is_tried_again_and_holds_up_nobody(world: World) 
     world.step()
     world.step()
     assert world.broker.sent == [fine, refused]
+
+
+def test_a_job_with_too_many_arguments_is_a_dead_letter_and_the_others_go_out(world: World) -> None:
+    big, fine = world.rows.job(due_in=-9), world.rows.job(due_in=-8)
+    world.broker.refused.add(big)
+    world.broker.oversized.add(big)
+    world.step()
+    row = world.rows.row(big)
+    assert (row["state"], row["kind"], row["error"]) == ("FAILED", "oversized", "too large")
+    assert row["dead_at"] is not None
+    assert world.broker.sent == [fine]
 
 
 def test_a_beat_that_was_overtaken_plans_nothing_and_stands_by(world: World) -> None:

@@ -11,6 +11,7 @@ from cronq.store import dead as store
 from cronq.store.attempts import age_s, bury
 from cronq.store.database import Database
 from cronq.store.dead import DeadFilter
+from cronq.store.dead_copies import open_messages
 from cronq.store.dead_messages import (
     KEPT_BYTES,
     DeadMessage,
@@ -20,7 +21,6 @@ from cronq.store.dead_messages import (
     may_be_sent_back,
     record_message,
     remove_message,
-    wished_messages,
 )
 
 from .rows import Rows
@@ -147,13 +147,13 @@ def test_a_message_waits_for_the_leader_and_is_off_the_list_meanwhile(database: 
     store.discard_dead_letter(database, gone)
     assert ids(database) == []
     assert get_message(database, again) is None
-    assert {row["id"]: row["wish"] for row in wished_messages(database, limit=9)} == {
+    assert {row["id"]: row["wish"] for row in open_messages(database, limit=9)} == {
         again: "retry",
         gone: "discard",
     }
     remove_message(database, again)
     remove_message(database, gone)
-    assert wished_messages(database, limit=9) == []
+    assert open_messages(database, limit=9) == []
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ class Cluster:
         self, processes: Processes, folder: Path, database_url: str, redis_url: str, broker_url: str
     ) -> None:
         self.processes = processes
+        self.app = APP
         self.journal, self.gate = folder / "journal", folder / "gate"
         self.broker_url = broker_url
         self.schedules = 2
@@ -69,7 +70,7 @@ class Cluster:
 
     def beat(self, name: str, failpoint: str | None = None, **env: str) -> Process:
         extra = {} if failpoint is None else {"CRONQ_FAILPOINT": failpoint}
-        return self.processes.beat(name, APP, env={**self.env, **env, **extra})
+        return self.processes.beat(name, self.app, env={**self.env, **env, **extra})
 
     def leading_beat(self, name: str, failpoint: str | None = None, **env: str) -> Process:
         beat = self.beat(name, failpoint, **env)
@@ -79,7 +80,7 @@ class Cluster:
     def worker(self, name: str, *args: str, pool: str = "threads", failpoint: str | None = None) -> Process:
         options = ("--pool", pool, "-c", "2", "--without-mingle", "--without-gossip", *args)
         extra: Mapping[str, str] = {} if failpoint is None else {"CRONQ_FAILPOINT": failpoint}
-        return self.processes.worker(name, APP, *options, env={**self.env, **extra})
+        return self.processes.worker(name, self.app, *options, env={**self.env, **extra})
 
     def working(self, name: str, *args: str, **how: Any) -> Process:
         worker = self.worker(name, *args, **how)
@@ -111,15 +112,14 @@ class Cluster:
 
     def demand(self, task: str, **facts: Any) -> str:
         """Ask for one job of `task`; the leader finds it within a second."""
-        job = DueJob(
-            id=demanded_job_id(None),
-            task=task,
-            args=[],
-            kwargs={},
-            due_at=self.now(),
-            trigger=Trigger.DEMAND,
-            **facts,
-        )
+        values: dict[str, Any] = {
+            "id": demanded_job_id(None),
+            "args": [],
+            "kwargs": {},
+            "due_at": self.now(),
+            "trigger": Trigger.DEMAND,
+        }
+        job = DueJob(task=task, **{**values, **facts})
         add_job(self.database, job, due=0)
         return job.id
 

@@ -1,6 +1,5 @@
 """Workers that are killed or frozen in the middle of a job, and the one that takes it over."""
 
-import contextlib
 import signal
 
 import psutil
@@ -120,18 +119,3 @@ def test_a_worker_killed_at_any_step_leaves_one_outcome(
     cluster.wait_for_state(job_id, "COMPLETED")
     assert len(cluster.lines(job_id, "end")) == runs
     assert [outcome for _n, outcome, _k in cluster.attempts(job_id)] == outcomes
-
-
-def test_a_job_that_kills_every_worker_is_dead_after_three_and_others_go_on(cluster: Cluster) -> None:
-    cluster.beat("beat")
-    cluster.working("w", pool="prefork")
-    job_id = cluster.demand("faults.hold")
-    for attempt in (1, 2, 3):
-        pid = cluster.wait_for_start(job_id, attempt).pid
-        with contextlib.suppress(psutil.NoSuchProcess):
-            psutil.Process(pid).kill()
-    row = cluster.wait_for_state(job_id, "FAILED")
-    assert row["dead_at"] is not None
-    assert [kind for _n, _o, kind in cluster.attempts(job_id)] == ["worker_lost"] * 3
-    other = cluster.demand("faults.work")
-    cluster.wait_for_state(other, "COMPLETED")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from cronq.job import TRANSITIONS
+from cronq.retry import Kind
 from cronq.settings import Settings
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -26,3 +27,10 @@ def test_the_drawing_of_the_states_has_every_transition_and_no_other():
     buried = {("SCHEDULED", "FAILED"), ("PENDING", "FAILED"), ("RETRYING", "FAILED")}
     coded = {(before.value, after.value) for before, afters in TRANSITIONS.items() for after in afters}
     assert drawn == coded - buried
+
+
+def test_the_page_on_failures_has_every_kind_and_no_other():
+    page = (DOCS / "howto" / "failures.md").read_text()
+    table = page.partition("| kind | what it is |")[2].partition("\n\n")[0]
+    named = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
+    assert named == set(Kind)

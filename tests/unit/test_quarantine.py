@@ -6,10 +6,9 @@ import pytest
 
 from cronq.delivery.quarantine import check_envelope
 
-GOOD = {
-    "body": base64.b64encode(b"[]").decode(),
-    "properties": {"delivery_tag": "t", "body_encoding": "base64", "delivery_info": {}},
-}
+ORIGIN = {"exchange": "", "routing_key": "celery"}
+PROPERTIES = {"delivery_tag": "t", "body_encoding": "base64", "delivery_info": ORIGIN}
+GOOD = {"body": base64.b64encode(b"[]").decode(), "headers": {}, "properties": PROPERTIES}
 
 
 def test_an_envelope_as_kombu_writes_it_passes():
@@ -26,7 +25,12 @@ def test_an_envelope_as_kombu_writes_it_passes():
         [],
         {},
         {"properties": {}},
-        {"properties": {"delivery_tag": 7}},
+        {**GOOD, "headers": [1]},
+        {**GOOD, "properties": []},
+        {**GOOD, "properties": {**PROPERTIES, "delivery_tag": 7}},
+        {**GOOD, "properties": {**PROPERTIES, "delivery_info": None}},
+        {**GOOD, "properties": {**PROPERTIES, "delivery_info": {"exchange": ""}}},
+        {**GOOD, "properties": {**PROPERTIES, "body_encoding": "rot13"}},
         {**GOOD, "body": "%%%"},
     ],
 )

@@ -104,7 +104,6 @@ def upgrade() -> None:
         sa.Column("content_encoding", sa.String(length=255), nullable=True),
         sa.Column("headers", sa.JSON(), nullable=False),
         sa.Column("priority", sa.Integer(), nullable=True),
-        sa.Column("body", sa.Text(), nullable=False, comment="base64, the beginning of it if it is large"),
         sa.Column("body_bytes", sa.Integer(), nullable=False),
         sa.Column(
             "copied_at", UtcDateTime(), nullable=True, comment="when it was put into the dead-letter queue"
@@ -115,9 +114,18 @@ def upgrade() -> None:
             nullable=True,
             comment="retry or discard: what an operator asked for, until it is done",
         ),
+        sa.Column("body", sa.Text(), nullable=False, comment="base64, the beginning of it if it is large"),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index("cronq_dead_message_by_time", "cronq_dead_message", ["dead_at"], unique=False)
+    op.create_index(
+        "cronq_dead_message_open",
+        "cronq_dead_message",
+        ["dead_at"],
+        unique=False,
+        postgresql_where=sa.text("copied_at IS NULL OR wish IS NOT NULL"),
+        sqlite_where=sa.text("copied_at IS NULL OR wish IS NOT NULL"),
+    )
     op.create_table(
         "cronq_deploy",
         sa.Column("source", sa.String(length=255), nullable=False),
@@ -607,6 +615,12 @@ def downgrade() -> None:
     )
     op.drop_table("cronq_job")
     op.drop_table("cronq_deploy")
+    op.drop_index(
+        "cronq_dead_message_open",
+        table_name="cronq_dead_message",
+        postgresql_where=sa.text("copied_at IS NULL OR wish IS NOT NULL"),
+        sqlite_where=sa.text("copied_at IS NULL OR wish IS NOT NULL"),
+    )
     op.drop_index("cronq_dead_message_by_time", table_name="cronq_dead_message")
     op.drop_table("cronq_dead_message")
     op.drop_index(
