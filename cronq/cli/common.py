@@ -12,8 +12,10 @@ from celery import Celery
 from celery.bin.celery import find_app
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from cronq.app import Cronq, cronq_of
+from cronq.job import State
 from cronq.store.overview import find_schedules
 from cronq.store.schedules import StoredSchedule
 from cronq.store.schema import require_schema
@@ -23,6 +25,16 @@ from cronq.timing.moments import moment_on
 from cronq.views import to_json
 
 COMPLETED = 100
+STYLES: dict[str, str] = {
+    State.COMPLETED: "green",
+    State.RUNNING: "blue",
+    State.RETRYING: "yellow",
+    State.FAILED: "red",
+    State.TIMED_OUT: "red",
+    State.SKIPPED: "bright_black",
+    State.CANCELLED: "bright_black",
+}
+"""How a state looks on a terminal; the word says the same."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
@@ -68,7 +80,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
         console = Console(width=200)
     table = Table(*columns, title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
     for row in rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in row))
+        table.add_row(*("" if cell is None else Text(str(cell), STYLES.get(str(cell), "")) for cell in row))
     console.print(table)
 
 

@@ -83,10 +83,10 @@ def _print(facts: dict[str, Any]) -> None:
         ("dead letters", facts["dead_letters"]),
     ]
     rows += [(f"waits: {each['queue'] or each['task']}", each["pending"]) for each in facts["queues"]]
-    print_table("", ["", ""], rows)
+    print_table("", ["NOW", ""], rows)
     for trouble in facts["troubles"]:
         click.echo(f"✗ {trouble}", err=True)
 
 
 def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {name.lower().replace('_', ' ')}" for name, count in sorted(counts.items()))
+    return ", ".join(f"{count} {name.lower().replace('_', ' ')}" for name, count in counts.items())

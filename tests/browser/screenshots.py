@@ -12,22 +12,24 @@ from .past import fill_past
 from .site import Site, chromium, running_site
 
 AT = ROOT / "docs" / "screenshots"
-WIDE, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 800}
-PAGES = {
-    "now": "/",
-    "schedules": "/schedules",
-    "schedule": "/schedules/import-rates",
-    "jobs": "/jobs",
-    "job": "/jobs/{job}",
-    "dead-letters": "/dead",
-    "day": "/day",
-}
-FULL = ("schedule", "day", "dead-letters")
-"""Pages that are shown whole, not only what a window shows of them."""
+WIDE, TALL, PHONE = (1280, 860), (1280, 1180), (390, 800)
+SHOTS = (
+    ("now", "/", WIDE, "light"),
+    ("schedules-dark", "/schedules", WIDE, "dark"),
+    ("schedule", "/schedules/import-rates", TALL, "light"),
+    ("jobs", "/jobs", WIDE, "light"),
+    ("job", "/jobs/{job}", WIDE, "light"),
+    ("day", "/day", WIDE, "light"),
+    ("dead-letters", "/dead", WIDE, "light"),
+    ("schedule-dark", "/schedules/sync-crm", TALL, "dark"),
+    ("now-phone", "/", PHONE, "light"),
+    ("schedules-phone", "/schedules", PHONE, "light"),
+    ("job-phone", "/jobs/{job}", PHONE, "dark"),
+)
 
 
 def main() -> None:
-    """Start it, let something happen, and take every page: wide and light, dark, and on a phone."""
+    """Start it, let something happen, and take every page."""
     with tempfile.TemporaryDirectory() as folder, RedisServer() as redis:
         stores = redis.database(5), redis.database(6)
         with (
@@ -37,17 +39,14 @@ def main() -> None:
             fill_past(site.database)
             job = _let_something_happen(site)
             browser = it.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-            for suffix, window, scheme in (
-                ("", WIDE, "light"),
-                ("-dark", WIDE, "dark"),
-                ("-phone", PHONE, "light"),
-            ):
+            for name, path, (width, height), scheme in SHOTS:
                 context = browser.new_context(
-                    viewport=window, color_scheme=scheme, base_url=site.url, timezone_id="Europe/Paris"
+                    viewport={"width": width, "height": height},
+                    color_scheme=scheme,
+                    base_url=site.url,
+                    timezone_id="Europe/Paris",
                 )
-                page = context.new_page()
-                for name, path in PAGES.items():
-                    _take(page, path.format(job=job), AT / f"{name}{suffix}.png", whole=name in FULL)
+                _take(context.new_page(), path.format(job=job), AT / f"{name}.png")
                 context.close()
             browser.close()
 
@@ -63,11 +62,11 @@ def _let_something_happen(site: Site) -> str:
     return started
 
 
-def _take(page: Page, path: str, at: Path, *, whole: bool) -> None:
+def _take(page: Page, path: str, at: Path) -> None:
     page.goto(path)
     page.wait_for_selector("#live.on")
     page.wait_for_timeout(1800)  # what is live has come in
-    page.screenshot(path=at, full_page=whole)
+    page.screenshot(path=at)
 
 
 if __name__ == "__main__":
