@@ -37,6 +37,7 @@ PAGES = {
     "Jobs of one schedule": "/jobs?schedule=report-00042",
     "Jobs of one tenant": "/jobs?tenant=t7",
     "Jobs of one task": "/jobs?task=task-7",
+    "Jobs of a task that nowhere is": "/jobs?task=nowhere",
     "Jobs, found by text": "/jobs?q=no+3",
     "Jobs, text that nowhere is": "/jobs?q=nowhere",
     "Retry all that fit?": "/jobs/all/retry?schedule=report-00042",

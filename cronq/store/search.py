@@ -11,7 +11,7 @@ from cronq.store.jobs import JobFilter, matching
 from cronq.store.tables import job
 
 LOOKED_AT: Final = 20_000
-"""Jobs that one page looks for a text in; no index helps there."""
+"""Jobs that one page looks at for a text, a task or a queue; no index helps there."""
 
 Cursor = tuple[datetime, str]
 
@@ -21,9 +21,10 @@ def search_jobs(
 ) -> tuple[list[RowMapping], Cursor | None]:
     """Return jobs, the newest planned first, and the cursor of the next page (None: no more).
 
-    With a text a page may have fewer than `limit` jobs, even none, and still a next one.
+    With a text, a task or a queue a page may have fewer than `limit` jobs, even none, and still a next one.
     """
-    edge = None if wanted.text is None else _edge(database, replace(wanted, text=None))
+    indexed = replace(wanted, text=None, task=None, queue=None)
+    edge = None if indexed == wanted else _edge(database, indexed)
     query = matching(select(job), wanted)
     if edge is not None:
         query = query.where(tuple_(job.c.planned_at, job.c.id) >= edge)
