@@ -86,7 +86,14 @@ def next_fires(stored: StoredSchedule, now: datetime, count: int) -> list[dateti
 
 def why(database: Database, stored: StoredSchedule, at: datetime) -> list[Fire]:
     """Return what became of the fire times in the minute that starts at `at`; empty if it has none there."""
-    return fires(database, stored, at, at + timedelta(minutes=1))[0]
+    end = at + timedelta(minutes=1)
+    found = fires(database, stored, at, end)[0]
+    timing = timing_from(stored.definition.timing)
+    if found or isinstance(timing, Delay):
+        return found
+    return [
+        Fire(each, NONE, detail=BEFORE) for each in fires_between(timing, at - MICROSECOND, end - MICROSECOND)
+    ]
 
 
 def around(stored: StoredSchedule, at: datetime) -> tuple[datetime | None, datetime | None]:
@@ -109,6 +116,8 @@ REASONS: Final = {
     Reason.UPSTREAM: "a schedule that it comes after did not complete its job of this fire time",
 }
 """What each reason means, as a sentence."""
+
+BEFORE: Final = "the schedule was not declared then, or otherwise than now"
 
 _STATES: Final = {
     State.SCHEDULED: "it is planned",
@@ -134,8 +143,9 @@ def _merge(
         if fire_time not in found:
             found[fire_time] = _unrecorded(stored, fire_time, now, _fold_after(recorded, found, fire_time))
     for row in rows:
-        if row["trigger"] == Trigger.BACKFILL and row["fire_time"] in found:
-            found[row["fire_time"]] = replace(found[row["fire_time"]], backfill=row)
+        if row["trigger"] == Trigger.BACKFILL:
+            known = found.get(row["fire_time"], Fire(row["fire_time"], NONE, detail=BEFORE))
+            found[row["fire_time"]] = replace(known, backfill=row)
     return found
 
 

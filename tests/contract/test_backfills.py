@@ -12,7 +12,7 @@ from cronq.schedule import Reason, schedule_id
 from cronq.store.agenda import foreign_jobs
 from cronq.store.backfills import BackfillRange, BackfillState, get_backfill, preview, set_state, start
 from cronq.store.control import pause
-from cronq.store.fires import fires
+from cronq.store.fires import fires, why
 from cronq.store.jobs import JobFilter, list_jobs
 from cronq.store.schedules import get_schedule, retire
 from cronq.store.terms import Term
@@ -217,3 +217,15 @@ def test_a_fixed_delay_has_nothing_to_make_up_for(world: World) -> None:
 def test_an_unknown_backfill_is_said_to_be_unknown(world: World) -> None:
     with pytest.raises(UnknownBackfill, match="cronq backfills list"):
         get_backfill(world.rows.database, "none")
+
+
+def test_a_time_before_the_schedule_was_declared_says_so_and_what_made_up_for_it(world: World) -> None:
+    stored = get_schedule(world.rows.database, "s")
+    at = world.end - MINUTE
+    (fire,) = why(world.rows.database, stored, at)
+    assert (fire.fire_time, fire.disposition, fire.backfill) == (at, "none", None)
+    assert "not declared then" in fire.detail
+    finish_all(world, world.begin(1))
+    (fire,) = why(world.rows.database, stored, at)
+    assert (fire.disposition, fire.backfill is not None) == ("none", True)
+    assert "not declared then" in fire.detail
