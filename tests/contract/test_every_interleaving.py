@@ -18,7 +18,8 @@ from cronq.job import ENDS, TRANSITIONS, Outcome, State
 from cronq.schedule import Overlap, Reason, schedule_id
 from cronq.settings import Settings
 from cronq.store.agenda import mark_published, mark_skipped
-from cronq.store.attempts import renew
+from cronq.store.attempts import bury, renew
+from cronq.store.dead import DeadFilter, discard_dead_letters, retry_dead_letters
 from cronq.store.jobs import request_cancel, request_cancel_of_schedules, retry_dead
 from cronq.upkeep.job_rescuer import JobRescuer
 
@@ -139,6 +140,20 @@ def machine_on(rows: Rows) -> type[RuleBasedStateMachine]:  # noqa: C901 - one m
                 assert not dead
             else:
                 assert dead
+
+        @rule(which=WHICH)
+        def bury(self, which: int) -> None:
+            job_id = self.jobs[which]
+            waits = self.states[job_id] in (State.SCHEDULED, State.PENDING, State.RETRYING)
+            assert bury(rows.database, job_id, kind="unknown_task", error="nobody knows it") == waits
+            self.outcomes[job_id] += waits
+
+        @rule(how=st.sampled_from([retry_dead_letters, discard_dead_letters]))
+        def see_to_the_dead(self, how: Any) -> None:
+            dead = {job_id for job_id in self.jobs if rows.row(job_id)["dead_at"] is not None}
+            assert set(how(rows.database, DeadFilter(ids=self.jobs))) == dead
+            for job_id in self.jobs:
+                assert rows.row(job_id)["dead_at"] is None
 
         @invariant()
         def only_what_the_table_allows(self) -> None:
