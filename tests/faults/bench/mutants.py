@@ -53,7 +53,7 @@ def _no_unique_key() -> None:
 
 
 def _no_lease_check() -> None:
-    """A worker settles although its lease is another's."""
+    """A worker settles although its lease is another's, and an attempt may have two outcomes."""
     from cronq.store import attempts  # noqa: PLC0415
 
     update = attempts._update
@@ -181,6 +181,7 @@ MUTANTS = {
     "no lease check": Mutant(
         _no_lease_check, ("worker frozen", "worker frozen at before_settle"), frozenset({"doubly settled"}),
         "redis", "postgresql",
+        ("ALTER TABLE cronq_attempt DROP CONSTRAINT cronq_attempt_pkey",),
     ),
     "no claim check": Mutant(
         _no_claim_check, ("schedules set back",), frozenset({"doubled"})
