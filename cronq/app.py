@@ -27,6 +27,7 @@ from cronq.delivery.dead_letter_queue import DeadLetterQueue
 from cronq.delivery.progress_event import ProgressEvents
 from cronq.delivery.publisher import open_publisher
 from cronq.delivery.quarantine import drop_malformed, guard_redis_transport, keep_malformed, read_malformed
+from cronq.delivery.reconnect import reconnect_promptly
 from cronq.progress.board import Board
 from cronq.settings import Settings, load_settings
 from cronq.store.agenda import set_next_by_delay
@@ -247,6 +248,7 @@ def prepare_worker(app: Celery, hostname: str, *, events: bool) -> None:
         parts.database.dispose()  # pool children must not inherit a connection
         signals.heartbeat_sent.connect(_NoteWorker(parts), weak=False, dispatch_uid=f"cronq.alive.{id(app)}")
     add_webhook_task(app, lambda: cronq_of(app).database, lambda: cronq_of(app).settings)
+    reconnect_promptly(app)
     wrap_tasks(app, lambda: cronq_of(app).desk)
 
     def on_ready(sender: Any, **_kwargs: Any) -> None:  # noqa: ANN401

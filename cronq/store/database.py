@@ -177,14 +177,15 @@ class Database:
         self._direct.dispose()
 
 
-ENDED_BY_SERVER = frozenset({"25P03", "57P01", "57P02", "57P03"})
-"""SQLSTATEs of a session that PostgreSQL ended: idle in a transaction, shut down, crashed, starting."""
+AWAY = frozenset({"25006", "25P03", "57P01", "57P02", "57P03"})
+"""SQLSTATEs of a PostgreSQL that takes no writes now (a standby, amid a failover), or that ended the session:
+idle in a transaction, shut down, crashed, starting."""
 
 
 def is_outage(error: BaseException) -> bool:
     """Tell whether `error` means that the database is away or busy, so that the same call may work later."""
     if isinstance(error, DBAPIError) and (
-        error.connection_invalidated or getattr(error.orig, "sqlstate", None) in ENDED_BY_SERVER
+        error.connection_invalidated or getattr(error.orig, "sqlstate", None) in AWAY
     ):
         return True
     return isinstance(error, (OperationalError, InterfaceError))
