@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import psutil
+import redis
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
@@ -136,8 +137,13 @@ class Installation:
         del self.processes[name]
 
     def ready(self, name: str) -> bool:
-        sign = " ready." if name[0] == "w" else "beat: Starting"
-        return sign in self.processes[name].new_output()
+        """Tell whether a worker takes messages, or a beat competes for the lead."""
+        process = self.processes[name]
+        if name[0] == "w":
+            return " ready." in process.new_output()
+        with contextlib.suppress(redis.RedisError), self.redis.client(1) as client:
+            return process.running and bool(client.keys(f"cronq:beat:*:{process.pid}:*"))
+        return False
 
     def watch(self) -> None:
         """Note each process that ended by itself, and start it again as a supervisor would."""

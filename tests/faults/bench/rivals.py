@@ -48,6 +48,10 @@ class Rival(Installation):
             return (*app, "beat", "-S", "redbeat.RedBeatScheduler", "--max-interval", "1")
         return (*app, "beat", "-s", str(self.folder / "beat"), "--max-interval", "1")
 
+    def ready(self, name: str) -> bool:
+        """Tell whether it has started."""
+        return (" ready." if name[0] == "w" else "beat: Starting") in self.processes[name].new_output()
+
     def leader(self) -> str:
         """Return the beat that sent something last."""
         sent = [line.process for line in journal.read(self.journal) if line.what == "sent"]

@@ -141,17 +141,12 @@ def _collect(injector: Injector, began: float, until: float) -> History:
         lease_s=LEASE_S,
         expected=expected,
         demanded=injector.demanded,
-        lines=[line for line in journal.read(at.journal) if _within(line.fire_ms, since_ms, until_ms)],
-        rows=[row for row in rows if _within(row.fire_ms, since_ms, until_ms)],
+        lines=[line for line in journal.read(at.journal) if line.fire_ms < until_ms],
+        rows=[row for row in rows if row.fire_ms is None or row.fire_ms < until_ms],
         attempts=attempts,
         faults=injector.faults,
         ended=[*at.ended, *at.children_that_ended()],
     )
-
-
-def _within(fire_ms: int | None, since_ms: int, until_ms: int) -> bool:
-    """Tell whether it belongs to a fire time that is judged, or to none at all."""
-    return fire_ms is None or fire_ms < 0 or since_ms <= fire_ms < until_ms
 
 
 def _ms(moment: datetime | str | None) -> int | None:

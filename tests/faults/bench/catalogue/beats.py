@@ -70,9 +70,7 @@ def _killed_at(failpoint: str, nth: int, injector: Injector) -> None:
     at.down.add(armed)  # it will end by itself, and that is its fault
     process = at.processes[armed]
     injector.wait_until(lambda: not process.running, HIT_WITHIN_S, f"{failpoint} to be hit")
-    injector.note(
-        f"leader killed at {failpoint}", recover_s=HANDOVER_RECOVER_S, handover=True, failpoint=failpoint
-    )
+    injector.note(f"leader killed at {failpoint}", **_handover(injector, armed), failpoint=failpoint)
     injector.wait(LOCK_S + 1.0)
 
 
@@ -85,18 +83,25 @@ def _frozen_at(failpoint: str, nth: int, injector: Injector) -> None:
     )
     with (
         injector.fault(
-            f"leader frozen at {failpoint}",
-            recover_s=HANDOVER_RECOVER_S, handover=True, failpoint=failpoint,
+            f"leader frozen at {failpoint}", **_handover(injector, armed), failpoint=failpoint
         ),
         injector.frozen(armed),
     ):  # fmt: skip
         injector.wait(FROZEN_S)
 
 
-# A plan is made about once a second, a batch is sent about ten times a second.
+def _handover(injector: Injector, lost: str) -> dict[str, object]:
+    """Return what a hand-over may take; it is measured only if somebody stands by."""
+    at = injector.installation
+    stands_by = all(at.ready(name) for name in at.beats if name != lost)
+    return {"recover_s": HANDOVER_RECOVER_S if stands_by else 15.0, "handover": stands_by}
+
+
+# A plan is made about once a second, a batch is sent about ten times a second: the other beat, which was told
+# to stop for it, is up again by then.
 STEPS = {
-    "before_plan": 3, "mid_plan": 3, "after_plan": 3,
-    "before_publish": 30, "after_publish_before_mark": 30, "before_mark": 30,
+    "before_plan": 4, "mid_plan": 4, "after_plan": 4,
+    "before_publish": 45, "after_publish_before_mark": 45, "before_mark": 45,
 }  # fmt: skip
 for _step, _nth in STEPS.items():
     _name = f"leader killed at {_step}"
