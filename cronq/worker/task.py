@@ -6,6 +6,7 @@ A message with cronq's header goes through `run_attempt`; any other is run as al
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -19,9 +20,12 @@ from cronq.job import State
 from cronq.progress.reporter import reporting
 from cronq.retry import Policy, policies_of
 from cronq.store.attempts import Claim
+from cronq.telemetry.log import get_logger
 from cronq.worker.attempt import Ended, Work, run_attempt
 from cronq.worker.desk import StoreDesk
 from cronq.worker.verdict import RetryAsked, cause_of
+
+log = get_logger(__name__)
 
 UNLIMITED = 2**31
 """Attempts of a task that says `max_retries=None`, as Celery reads that."""
@@ -132,6 +136,12 @@ def _asking(task: Any, celery_retry: Callable[..., Any]) -> Callable[..., Any]: 
     ) -> Any:  # noqa: ANN401
         if reporting.get() is None:
             return celery_retry(args, kwargs, exc, throw, eta, countdown, max_retries, **options)
+        if args is not None or kwargs is not None or options:
+            log.warning(
+                "retry.changes_ignored", task=task.name, job=task.request.id,
+                consequence="the job keeps its arguments, queue and priority",
+            )  # fmt: skip
+        exc = exc or sys.exc_info()[1]
         if eta is not None:
             countdown = (eta.astimezone(UTC) - datetime.now(UTC)).total_seconds()
         if countdown is None:
