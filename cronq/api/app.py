@@ -32,7 +32,7 @@ THREADS = 8
 """Requests that may ask the stores at the same time; the others wait for their turn."""
 
 
-EVERYWHERE = (401, 403, 421, 429, 503)
+EVERYWHERE = (400, 401, 403, 411, 413, 421, 422, 429, 503)
 """Problems that any route may answer with."""
 
 
