@@ -79,6 +79,11 @@ class Settings(BaseSettings):
     webhook_allow: str = Field(
         "", description="networks that webhooks may go to although they are not public, apart by commas"
     )
+    api_rate: float = Field(
+        50.0,
+        ge=0.1,
+        description="requests a second that one token, or one address without, may send the API",
+    )
     api_url: str = Field("http://127.0.0.1:8787", description="where the status API answers")
     flower_url: str | None = Field(None, description="where Flower answers, for links to it")
 

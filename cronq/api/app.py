@@ -22,6 +22,7 @@ from cronq.api import (
 )
 from cronq.api.feed import Feed
 from cronq.api.gate import Gate
+from cronq.api.rate import RateLimit
 from cronq.app import Cronq
 from cronq.coordination.redis_client import open_redis
 from cronq.progress.follower import ProgressFollower
@@ -66,6 +67,10 @@ def create_app(parts: Cronq, *, host: str = "127.0.0.1") -> FastAPI:
         app.include_router(part.router, responses=reply.problems(*EVERYWHERE))
     install_pages(app)
     app.add_middleware(
-        Gate, database=parts.database, host=host, max_body_bytes=2 * parts.settings.max_payload_bytes
+        Gate,
+        database=parts.database,
+        host=host,
+        max_body_bytes=2 * parts.settings.max_payload_bytes,
+        rate=RateLimit(parts.settings.api_rate),
     )
     return app

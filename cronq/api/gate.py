@@ -4,6 +4,7 @@ Without any token the API is open to everybody on this machine, and only there. 
 token is asked for everywhere.
 """
 
+import math
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
@@ -16,6 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cronq.api.problems import Problem, answer, problem_response, wants_page
+from cronq.api.rate import RateLimit
 from cronq.store.database import Database, is_outage
 from cronq.store.tokens import Role, any_token, check_token
 from cronq.web.render import COOKIE
@@ -44,8 +46,10 @@ class Caller:
 class Gate:
     """The outermost layer of the application."""
 
-    def __init__(self, app: ASGIApp, database: Database, *, host: str, max_body_bytes: int) -> None:
-        self._app, self._database = app, database
+    def __init__(
+        self, app: ASGIApp, database: Database, *, host: str, max_body_bytes: int, rate: RateLimit
+    ) -> None:
+        self._app, self._database, self._rate = app, database, rate
         self._loopback = is_loopback(host)
         self._max_body_bytes = max_body_bytes
 
@@ -97,7 +101,10 @@ class Gate:
         if path.startswith(OPEN_PATHS):
             return None
         given = _token_of(request)
+        address = request.client.host if request.client is not None else ""
         token = await to_thread.run_sync(check_token, self._database, given) if given else None
+        if (wait_s := self._rate.wait_s(address if token is None else f"token {token.id}")) > 0:
+            return answer(request, too_many(wait_s))
         if token is not None:
             caller = Caller(token.name, token.role)
         elif self._loopback and not await to_thread.run_sync(any_token, self._database):
@@ -135,6 +142,16 @@ def forbidden(caller: Caller, needed: Role) -> Problem:
         f"The token {caller.name!r} has the role {caller.role}; this takes {needed}. Ask for such a token"
     )
     return Problem(403, "role", detail)
+
+
+def too_many(wait_s: float) -> Problem:
+    """Return the answer to somebody who asks more often than CRONQ_API_RATE allows."""
+    seconds = math.ceil(wait_s)
+    detail = (
+        f"This is more than CRONQ_API_RATE allows. Ask again in {seconds} s; to follow a job, use its events "
+        "or ?wait= rather than asking over and over"
+    )
+    return Problem(429, "too-many-requests", detail, retry_after=seconds)
 
 
 def is_loopback(host: str) -> bool:

@@ -88,6 +88,8 @@ def problem_response(problem: Problem, path: str) -> Response:
     response = Response(to_json(body), status_code=problem.status, media_type=MEDIA_TYPE)
     if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
         response.headers["Retry-After"] = RETRY_AFTER_S
+    if "retry_after" in problem.more:
+        response.headers["Retry-After"] = str(problem.more["retry_after"])
     if problem.status == HTTPStatus.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = 'Bearer realm="cronq"'
     return response

@@ -107,3 +107,19 @@ def test_a_body_is_bounded(client: TestClient, parts: Cronq) -> None:
         yield b"{"
 
     assert client.post("/api/jobs", content=drops()).status_code == 411
+
+
+def test_whoever_asks_too_often_is_told_when_to_come_back(parts: Cronq) -> None:
+    few = Cronq(parts.app, parts.settings.model_copy(update={"api_rate": 0.2}))
+    with TestClient(create_app(few), base_url=BASE) as client:
+        statuses = [client.get("/api/jobs").status_code for _ in range(3)]
+        assert statuses == [200, 200, 429]
+        refused = client.get("/api/jobs")
+        assert 1 <= int(refused.headers["retry-after"]) <= 5
+        assert refused.json()["code"] == "too-many-requests"
+        assert client.get("/healthz").status_code == 200
+        token = create_token(parts.database, "ann", Role.VIEWER)
+        own = {"Authorization": f"Bearer {token}"}
+        assert client.get("/api/jobs", headers=own).status_code == 200
+        assert client.get("/api/jobs").status_code == 429
+    few.database.dispose()
