@@ -73,7 +73,8 @@ def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: 
     """Take the lease on a job, or return None: it is another's, not due, over, or unknown.
 
     A job whose lease ran out is not taken here: the rescue first writes down what became of that attempt.
-    To ask again with the same token is safe: a claim whose answer got lost is confirmed, not refused.
+    To ask again with the same token is safe: a claim whose answer got lost is confirmed, not refused; once it
+    was rescued, that token is used up.
     """
     values = {"id": job_id, "token": token, "worker": worker, "lease_s": lease_s}
     try:
@@ -105,6 +106,7 @@ def _claim_sql(database: Database) -> str:
         WHERE id = :id AND due_at <= {database.now_sql(str(EARLY_S))}
             AND (
                 state IN ('SCHEDULED', 'PENDING', 'RETRYING') AND held_at IS NULL
+                AND NOT EXISTS (SELECT 1 FROM cronq_attempt WHERE job_id = :id AND token = :token)
                 OR state = 'RUNNING' AND lease_token = :token
             )
             {relaxed}

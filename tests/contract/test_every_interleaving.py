@@ -76,6 +76,14 @@ def machine_on(rows: Rows) -> type[RuleBasedStateMachine]:  # noqa: C901 - one m
                 self.tokens.append((job_id, token))
 
         @precondition(lambda self: self.tokens)
+        @rule(data=st.data())
+        def claim_again(self, data: Any) -> None:
+            # The answer to a claim got lost, and the worker asks once more with the same token.
+            job_id, token = data.draw(st.sampled_from(self.tokens))
+            got = rows.claim(job_id, token)
+            assert (got is not None) == (self.live.get(job_id) == token)
+
+        @precondition(lambda self: self.tokens)
         @rule(data=st.data(), after=st.sampled_from(AFTER))
         def settle(self, data: Any, after: tuple[State, Outcome]) -> None:
             job_id, token = data.draw(st.sampled_from(self.tokens))

@@ -359,3 +359,16 @@ def test_a_dead_letter_that_is_sent_back_keeps_its_id_and_history(rows: Rows, en
     assert (again.attempt, again.max_attempts) == (2, 2)
     assert rows.settle(job_id, "token-2", number=2)
     assert [number for number, _outcome, _kind in rows.attempts(job_id)] == [1, 2]
+
+
+def test_a_claim_that_is_asked_again_after_the_rescue_took_its_job_gets_nothing(rows: Rows) -> None:
+    job_id = rows.job()
+    rows.claim(job_id, "slow")
+    rows.expire(job_id)
+    rescued = {"outcome": Outcome.LOST, "state": State.RETRYING, "only_expired": True}
+    assert rows.settle(job_id, "slow", **rescued)
+    assert rows.claim(job_id, "slow") is None
+    assert rows.claim(job_id, "another") is not None
+    rows.expire(job_id)
+    assert rows.settle(job_id, "another", **rescued)
+    assert rows.claim(job_id, "slow") is None
