@@ -116,6 +116,9 @@ class SimulatedPublisher:
             raise ConnectionError("no answer")
         return len(self._broker)
 
+    def take_oversized(self) -> dict[str, str]:
+        return {}
+
     def close(self) -> None:
         pass
 

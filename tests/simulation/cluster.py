@@ -14,6 +14,7 @@ from cronq.errors import Permanent
 from cronq.progress.reporter import update
 from cronq.schedule import CatchUp, Overlap, Schedule
 from cronq.settings import Settings
+from cronq.store.database import is_outage
 from cronq.timing import Delay, Every
 from cronq.worker.attempt import Work, run_attempt
 from cronq.worker.desk import StoreDesk
@@ -101,10 +102,11 @@ class Cluster:
         while process.parts is None:
             try:
                 process.parts = Beat(parts)
-            except Exception:  # noqa: BLE001 - without SQL a beat does not start; its supervisor tries again
-                self.kernel.pause(0.5)
+            except Exception as error:
+                if not is_outage(error):
+                    raise
+                self.kernel.pause(0.5)  # without SQL a beat does not start; its supervisor tries again
         beat: Beat = process.parts
-        beat.clock._monotonic, beat.clock._wall = process.monotonic, process.wall
         beat.loop.wake = Event(self.kernel)
         beat.start()
         steps, since = 0, self.kernel.now

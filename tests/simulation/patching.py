@@ -11,7 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from cronq import app, failpoints
+from cronq.clock import StoreClock
 from cronq.telemetry.log import EventLogger
+from cronq.upkeep.job_rescuer import JobRescuer
 
 from .kernel import Event, Kernel, Thread
 
@@ -119,14 +121,14 @@ class NoGarbage:
     disable = enable
 
 
-class NoRollCall:
-    """Nobody asks which beats there are."""
+class Nothing:
+    """In place of what only shows things to people: it takes every call, and does nothing."""
 
     def __init__(self, *_anything: Any, **_more: Any) -> None:
         pass
 
-    def tell(self, *_anything: Any, **_more: Any) -> None:
-        pass
+    def __getattr__(self, _name: str) -> Callable[..., None]:
+        return lambda *_anything, **_more: None
 
 
 REPLACED: dict[str, tuple[Any, Any]] = {
@@ -157,13 +159,16 @@ def on_stage() -> Iterator[None]:
                 put(module, name, simulated)
         if getattr(module, "failpoint", None) is failpoints.failpoint and module is not failpoints:
             put(module, "failpoint", lambda _name: stage.kernel.process().step())
+    put(StoreClock.__init__, "__defaults__", (SimulatedTime.monotonic, SimulatedTime.time))
+    put(JobRescuer.__init__, "__defaults__", (SimulatedTime.monotonic,))
     put(sys.modules["cronq.worker.attempt"], "uuid", SimulatedUuid)
     put(app, "secrets", SimulatedSecrets)
     put(app, "open_redis", lambda _url, timeout_s=1.0: stage.open_redis(timeout_s))
-    put(app, "Database", lambda _url, pool_size=1: stage.open_database())
-    put(app, "open_publisher", lambda _app, flower_names: stage.open_publisher())
-    put(app, "RollCall", NoRollCall)
-    put(app, "collect", lambda _app, max_payload_bytes: stage.collect())
+    put(app, "Database", lambda *_how, **_more: stage.open_database())
+    put(app, "open_publisher", lambda *_how, **_more: stage.open_publisher())
+    for shown in ("RollCall", "DeadLetterKeeper", "DeadLetterQueue"):
+        put(app, shown, Nothing)
+    put(app, "collect", lambda *_how, **_more: stage.collect())
     put(EventLogger, "_write", _write)
     put(EventLogger, "warning_once", EventLogger.warning)
     try:
