@@ -43,7 +43,9 @@ class Event:
     data: str  #: JSON
     id: str | None = None  #: where to go on from after a lost connection
     ends: bool = False
-    frame: bytes = field(init=False, repr=False)  #: as it goes over the wire, made once for all watchers
+    # As it goes over the wire, made once for all watchers: of Server-Sent Events, and of a WebSocket.
+    frame: bytes = field(init=False, repr=False)
+    message: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         identity = "" if self.id is None else f"id: {self.id}\n"
@@ -51,6 +53,9 @@ class Event:
         if self.kind == "ping":
             text = ": still here\n\n"
         object.__setattr__(self, "frame", text.encode())
+        shown_id = "null" if self.id is None else f'"{self.id}"'
+        told = f'{{"event": "{self.kind}", "id": {shown_id}, "data": {self.data or "null"}}}'
+        object.__setattr__(self, "message", told)
 
 
 PING: Final = Event("ping", "", "")

@@ -15,6 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from cronq.api.problems import Problem, answer, problem_response, wants_page
 from cronq.api.rate import RateLimit
@@ -55,6 +56,9 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the request in, or answer why not."""
+        if scope["type"] == "websocket":
+            await self._let_in_socket(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -67,15 +71,32 @@ class Gate:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        request = Request(scope)
+        refusal = await self._refuse(Request(scope))
+        await (refusal or self._app)(scope, receive, send_safely)
+
+    async def _let_in_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request({**scope, "type": "http", "method": "GET"})
+        # A browser lets any site's page open a socket, with the cookie: where it comes from counts here, too.
+        refusal = self._refuse_site(request) or await self._refuse(request)
+        if refusal is None:
+            await self._app(scope, receive, send)
+        else:
+            await WebSocket(scope, receive, send).send_denial_response(refusal)
+
+    async def _refuse(self, request: Request) -> Response | None:
         try:
-            refusal = self._refuse_form(request) or await self._refuse_caller(request)
+            return self._refuse_form(request) or await self._refuse_caller(request)
         except Exception as error:
             if not is_outage(error):
                 raise
             detail = "The database does not answer, so nobody's token can be checked. Try again soon"
-            refusal = problem_response(Problem(503, "store-unavailable", detail), request.url.path)
-        await (refusal or self._app)(scope, receive, send_safely)
+            return problem_response(Problem(503, "store-unavailable", detail), request.url.path)
+
+    def _refuse_site(self, request: Request) -> Response | None:
+        if not _is_cross_site(request.headers, _host_of(f"//{request.headers.get('host', '')}")):
+            return None
+        detail = "Another site's page sent this. Send it from cronq's own page, or without a browser"
+        return problem_response(Problem(403, "cross-site", detail), request.url.path)
 
     def _refuse_form(self, request: Request) -> Response | None:
         headers, path = request.headers, request.url.path
@@ -85,9 +106,8 @@ class Gate:
             return problem_response(Problem(421, "wrong-host", detail), path)
         if request.method in SAFE:
             return None
-        if _is_cross_site(headers, host):
-            detail = "Another site's page sent this. Send it from cronq's own page, or without a browser"
-            return problem_response(Problem(403, "cross-site", detail), path)
+        if (refusal := self._refuse_site(request)) is not None:
+            return refusal
         length = headers.get("content-length")
         if length is None and "transfer-encoding" in headers:
             return problem_response(Problem(411, "length-required", "Say Content-Length"), path)

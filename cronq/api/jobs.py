@@ -2,14 +2,14 @@
 
 import asyncio
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from anyio import to_thread
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
 
 from cronq.api.asked import BulkIn, JobIn, JobsQuery
-from cronq.api.events import stream_job
+from cronq.api.events import read_job, stream_job
 from cronq.api.models import Attempts, BulkOut, Job, JobPage, Log
 from cronq.api.problems import Problem
 from cronq.api.reply import cursor_of, etag_of, matches, parts_of, problems, read_cursor, reply
@@ -175,12 +175,6 @@ def send_back(parts: Cronq, job_id: str) -> None:
     except JobRefused as error:
         raise Problem(409, "job-not-dead", str(error)) from error
     send_notice(parts.redis, parts.settings.key_prefix, "job", job_id=job_id)
-
-
-def read_job(parts: Cronq, job_id: str) -> dict[str, Any]:
-    """Return one job with its live progress."""
-    row = store.get_job(parts.database, job_id)
-    return job_fields(row, live_progress(parts, [row]).get(job_id))
 
 
 def log_lines(parts: Cronq, job_id: str) -> list[str]:

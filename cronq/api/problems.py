@@ -114,10 +114,18 @@ def _problem(request: Request, error: Exception) -> Response:
 
 
 def _known(request: Request, error: Exception) -> Response:
+    problem = problem_of(error)
+    return _unexpected(request, error) if problem is None else answer(request, problem)
+
+
+def problem_of(error: Exception) -> Problem | None:
+    """Return the problem that `error` is to a caller; None for a fault."""
+    if isinstance(error, Problem):
+        return error
     for kind, (status, code, title) in _KINDS.items():
         if isinstance(error, kind):
-            return answer(request, Problem(status, code, str(error), title=title))
-    return _unexpected(request, error)
+            return Problem(status, code, str(error), title=title)
+    return None
 
 
 def _bad_value(request: Request, error: Exception) -> Response:

@@ -1,0 +1,77 @@
+"""Following by WebSocket: the same events as Server-Sent Events, the same way back, the same guard."""
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from cronq.app import Cronq
+from cronq.store.tokens import Role, create_token
+
+from .steps import end
+
+
+def ask(served: str) -> str:
+    job_id: str = httpx.post(f"{served}/api/jobs", json={"type": "demo.work"}).json()["id"]
+    return job_id
+
+
+def address(served: str, query: str = "") -> str:
+    return served.replace("http://", "ws://") + "/api/ws" + query
+
+
+def messages(socket: ClientConnection) -> Iterator[dict[str, object]]:
+    while True:
+        yield json.loads(socket.recv(timeout=20))
+
+
+def test_a_jobs_events_go_from_how_it_stands_to_its_end(served: str, parts: Cronq) -> None:
+    job_id = ask(served)
+    with connect(address(served, f"?job={job_id}")) as socket:
+        first = next(messages(socket))
+        assert (first["event"], first["data"]["status"]) == ("job", "SCHEDULED")
+        end(parts, job_id)
+        last = next(each for each in messages(socket) if each["data"]["status"] == "COMPLETED")
+        assert last["id"] is not None
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.recv(timeout=20)
+        assert closed.value.rcvd.code == 1000
+
+
+def test_a_client_that_comes_back_misses_no_change(served: str, parts: Cronq) -> None:
+    first = ask(served)
+    with connect(address(served)) as socket:
+        end(parts, first)
+        seen = next(each for each in messages(socket) if each["data"].get("status") == "COMPLETED")
+    away = {ask(served) for _ in range(5)}
+    for job_id in away:
+        end(parts, job_id)
+    missing = set(away)
+    with connect(address(served, f"?after={seen['id']}")) as socket:
+        while missing:
+            told = next(messages(socket))["data"]
+            if told.get("status") == "COMPLETED":
+                missing.discard(told["id"])
+
+
+@pytest.mark.parametrize(("query", "status"), [("?job=nope", 404), ("?after=x", 400)])
+def test_what_cannot_be_followed_is_refused(served: str, query: str, status: int) -> None:
+    with pytest.raises(InvalidStatus) as refused, connect(address(served, query)):
+        pass
+    assert refused.value.response.status_code == status
+    assert json.loads(refused.value.response.body)["status"] == status
+
+
+def test_another_sites_page_and_a_stranger_are_refused(served: str, parts: Cronq) -> None:
+    with pytest.raises(InvalidStatus) as refused, connect(address(served), origin="https://evil.example"):
+        pass
+    assert refused.value.response.status_code == 403
+    token = create_token(parts.database, "ann", Role.VIEWER)
+    with pytest.raises(InvalidStatus) as refused, connect(address(served)):
+        pass
+    assert refused.value.response.status_code == 401
+    with connect(address(served), additional_headers={"Authorization": f"Bearer {token}"}) as socket:
+        assert socket.ping().wait(20)
