@@ -220,6 +220,21 @@ def upcoming_schedules(database: Database, limit: int) -> list[StoredSchedule]:
         return [stored(row) for row in connection.execute(query)]
 
 
+def state_of_schedules(database: Database) -> tuple[object, ...]:
+    """Return what changes whenever a schedule is written, paused, resumed, retired or set aside."""
+    columns = schedule.c
+    query = select(
+        func.count(),
+        func.sum(columns.version),
+        func.count(columns.paused_at),
+        func.max(columns.paused_at),
+        func.count(columns.fault),
+        func.count(columns.retired_at),
+    )
+    with database.autocommit() as connection:
+        return tuple(connection.execute(query).one())
+
+
 def firing_members(database: Database) -> list[Member]:
     """Return the schedules that fire, for counting a day's load: not the paused, set aside or retired."""
     query = select(schedule.c.name, schedule.c.id, schedule.c.definition).where(

@@ -13,13 +13,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from cronq.store.database import Database
-from cronq.store.overview import firing_members
+from cronq.store.overview import firing_members, state_of_schedules
 from cronq.telemetry.log import get_logger
 from cronq.timing.load import Load, daily_load
 from cronq.web.render import page, parts_of
 
 KEPT_S: Final = 30.0
-PATIENCE_S: Final = 0.15
+PATIENCE_S: Final = 0.05
 SHOWN: Final = 12
 
 router = APIRouter(include_in_schema=False)
@@ -46,6 +46,7 @@ class DayAhead:
         self._database = database
         self._lock, self._counted = threading.Lock(), threading.Event()
         self._load: Load | None = None
+        self._seen: object = None
         self._until = 0.0
 
     def load(self) -> Load | None:
@@ -57,10 +58,11 @@ class DayAhead:
 
     def _count(self) -> None:
         try:
-            now = self._database.clock()
-            self._load = daily_load(
-                firing_members(self._database), now.replace(minute=0, second=0, microsecond=0)
-            )
+            hour = self._database.clock().replace(minute=0, second=0, microsecond=0)
+            seen = (hour, state_of_schedules(self._database))
+            if seen != self._seen:
+                self._load = daily_load(firing_members(self._database), hour)
+                self._seen = seen
             self._counted.set()
         except Exception:
             log.exception("day.count_failed", consequence="the page of the day shows what was counted before")

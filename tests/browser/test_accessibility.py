@@ -23,6 +23,7 @@ PAGES = [
     "/dead",
     "/dead/all/discard",
     "/dead/{message}",
+    "/batches",
     "/day",
     "/docs",
     "/login",

@@ -11,7 +11,17 @@ from cronq.store.schedules import get_schedule
 
 from .site import Site
 
-PAGES = ["/", "/schedules", "/schedules/import-rates", "/jobs", "/jobs/{job}", "/day", "/dead", "/docs"]
+PAGES = [
+    "/",
+    "/schedules",
+    "/schedules/import-rates",
+    "/jobs",
+    "/jobs/{job}",
+    "/batches",
+    "/day",
+    "/dead",
+    "/docs",
+]
 
 
 def skipped_fire(site: Site, name: str) -> datetime:

@@ -8,6 +8,7 @@ from fastapi.testclient import TestClient
 from cronq.app import Cronq
 from cronq.job import State, Trigger
 from cronq.schedule import Reason
+from cronq.store import control
 from cronq.store.agenda import insert_jobs
 from cronq.store.fires import latest_fires
 from cronq.store.scheduled import job_of
@@ -133,3 +134,19 @@ def test_the_coming_day_is_counted_beside_the_request(client: TestClient, parts:
         lambda: (text := client.get("/day", headers=PAGE).text) and "in all" in text and text, 10, "it"
     )
     assert "24 jobs in all, at most 1 in one minute" in page
+
+
+def test_the_day_is_counted_anew_when_a_schedule_has_changed(
+    client: TestClient, parts: Cronq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cronq.web.day.KEPT_S", 0.0)
+    declare(parts, "hourly")
+
+    def shows(count: int) -> bool:
+        return f"{count} jobs in all" in client.get("/day", headers=PAGE).text
+
+    wait_for(lambda: shows(24), 10, "the first count")
+    declare(parts, "another")
+    wait_for(lambda: shows(48), 10, "the second count")
+    control.pause(parts.database, "hourly", note=None)
+    wait_for(lambda: shows(24), 10, "the third count")
