@@ -24,6 +24,9 @@ def _prepare_worker(instance: Any, options: Any, **_kwargs: Any) -> None:  # noq
 
     try:
         events = instance.app.either("worker_send_task_events", options.get("task_events"))
+        for name in ("time_limit", "soft_time_limit"):
+            if options.get(name):
+                instance.app.conf[f"task_{name}"] = options[name]  # the pool's children read it from there
         prepare_worker(instance.app, str(instance.hostname), events=bool(events))
     except CronqError as error:
         sys.stderr.write(f"cronq: {error}\n")

@@ -44,7 +44,7 @@ from cronq.upkeep.publish_reconciler import PublishReconciler
 from cronq.worker.desk import StoreDesk
 from cronq.worker.lease_guardian import LeaseGuardian
 from cronq.worker.refusal import guard_consumer
-from cronq.worker.task import wrap_tasks
+from cronq.worker.task import hand_back_when_cold, wrap_tasks
 from cronq.worker.webhook import add_webhook_task
 
 
@@ -252,7 +252,9 @@ def prepare_worker(app: Celery, hostname: str, *, events: bool) -> None:
     wrap_tasks(app, lambda: cronq_of(app).desk)
 
     def on_ready(sender: Any, **_kwargs: Any) -> None:  # noqa: ANN401
-        if tied and sender.pool.__class__.__module__ == "celery.concurrency.prefork":
+        if sender.pool.__class__.__module__ != "celery.concurrency.prefork":
+            hand_back_when_cold(sender, lambda: cronq_of(app).desk)
+        elif tied:
             parts = cronq_of(app)
             LeaseGuardian(parts.database, str(sender.hostname), lease_s=parts.settings.lease_s).start()
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from cronq.errors import Cancelled, LeaseLost
 from cronq.telemetry.masking import without_secrets
 
 T = TypeVar("T")
@@ -32,7 +31,7 @@ class Report:
         self.total: float | None = None
         self.step: str | None = None
         self.lines: deque[str] = deque(maxlen=MAX_PENDING_LINES)
-        self.stop: type[Cancelled | LeaseLost] | None = None  #: set by the lease keeper
+        self.stop: type[Exception] | None = None  #: set by the lease keeper
         self.dirty = False
         self.completed = False
         self.closed = False

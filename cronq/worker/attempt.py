@@ -15,6 +15,7 @@ from cronq.progress.reporter import Report, reporting
 from cronq.retry import Policy
 from cronq.store.attempts import Claim, Settlement
 from cronq.telemetry.log import get_logger
+from cronq.worker.lease_keeper import Limits
 from cronq.worker.record import AttemptRecord, Books
 from cronq.worker.values import storable_json
 from cronq.worker.verdict import SUCCESS, HandedBack, HardTimeLimit, Verdict, cause_of, judge
@@ -37,8 +38,9 @@ class Work:
     worker: str
     default_attempts: int  #: how many attempts the task's own settings allow
     policies: tuple[Policy, ...] = ()  #: how it wants failures handled that it does not handle itself
-    time_out: tuple[type[BaseException], ...] = ()  #: what its soft time limit raises
+    time_out: tuple[type[Exception], ...] = ()  #: what its soft time limit raises
     time_limit_s: float | None = None  #: after which Celery ends the worker's child
+    soft_time_limit_s: float | None = None
     events: bool = True  #: whether Celery's events may show it
 
 
@@ -51,8 +53,8 @@ class Desk(Books, Protocol):
     def still_holds(self, token: str, asked: float) -> bool:
         """Tell whether a lease that was asked for at the monotonic instant `asked` is still held."""
 
-    def hold(self, token: str, report: Report) -> None:
-        """Keep the lease."""
+    def hold(self, token: str, report: Report, limits: Limits) -> None:
+        """Keep the lease; end what runs over its limits, unless Celery can."""
 
     def let_go(self, token: str) -> None:
         """Stop keeping it."""
@@ -91,13 +93,11 @@ def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Calla
     on_claim(claim)
     report = desk.report(work.job_id, claim.attempt, events=work.events)
     record = AttemptRecord(
-        desk,
-        report,
-        token,
+        desk, report, token,
         lambda value: _settlement(work, claim, report, SUCCESS, token=token, result=value, error=None),
-    )
+    )  # fmt: skip
     context = _context(work, claim, record)
-    desk.hold(token, report)
+    desk.hold(token, report, _limits(desk, work, claim, report, token))
     started = time.monotonic()
     leased = lease.set(token)
     try:
@@ -116,6 +116,15 @@ def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Calla
         return Ended(None, exits=exits)
     failpoint("after_settle_before_ack")
     return Ended(settlement, result, error, exits=exits)
+
+
+def _limits(desk: Desk, work: Work, claim: Claim, report: Report, token: str) -> Limits:
+    return Limits(
+        lambda error: _settle(desk, work, claim, report, token=token, result=None, error=error),
+        hard_s=work.time_limit_s,
+        soft_s=work.soft_time_limit_s,
+        soft_error=next(iter(work.time_out), TimeoutError),
+    )
 
 
 def _settle(

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -31,7 +32,7 @@ from cronq.store.dead_messages import DeadMessage, record_message
 from cronq.store.once import Remembered, recall, remember
 from cronq.telemetry.log import get_logger
 from cronq.worker.expansion import expand
-from cronq.worker.lease_keeper import LeaseKeeper
+from cronq.worker.lease_keeper import LeaseKeeper, Limits
 
 T = TypeVar("T")
 OUTAGE_PAUSE_S = 0.5
@@ -39,6 +40,8 @@ CLAIM_PATIENCE_S = 60.0
 """How long a claim waits for the database; then the message is let go, and sent again later."""
 REFUSE_PATIENCE_S = 5.0
 """How long the worker's event loop waits for it, with a message that nobody can run; then it goes back."""
+HAND_BACK_S = 5.0
+"""How long a shutdown waits for that; what is not handed back then is rescued."""
 
 log = get_logger(__name__)
 
@@ -57,11 +60,12 @@ class StoreDesk:
         """events: where progress is shown besides the board, if this worker sends Celery's task events."""
         self._database, self._client, self._board, self._settings = database, client, board, settings
         self._events = events
+        self._is_child = _is_pool_child()
         self._keeper = LeaseKeeper(
             database,
             lease_s=settings.lease_s,
             flush_s=settings.progress_interval_s,
-            end_process=_end_process if _is_pool_child() else None,
+            end_process=_end_process if self._is_child else None,
         )
 
     def claim(self, job_id: str, token: str, worker: str) -> Claim | None:
@@ -85,9 +89,20 @@ class StoreDesk:
         )
         return kept is not None and token in kept
 
-    def hold(self, token: str, report: Report) -> None:
-        """Keep the lease."""
-        self._keeper.hold(token, report)
+    def hold(self, token: str, report: Report, limits: Limits) -> None:
+        """Keep the lease; end what runs over its limits, unless Celery can."""
+        self._keeper.hold(token, report, None if self._is_child else limits)
+
+    def holds_any(self) -> bool:
+        """Tell whether a body runs in this process."""
+        return self._keeper.holds_any()
+
+    def hand_back(self) -> None:
+        """Settle whatever runs in this process as handed back: it is to end, and its threads cannot be."""
+        # In a thread of its own: a signal handler may have interrupted the holder of a lock.
+        thread = threading.Thread(target=self._keeper.hand_back, name="cronq-hand-back", daemon=True)
+        thread.start()
+        thread.join(HAND_BACK_S)
 
     def let_go(self, token: str) -> None:
         """Stop keeping it."""

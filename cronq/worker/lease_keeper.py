@@ -3,13 +3,14 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cronq.errors import Cancelled, LeaseLost
 from cronq.progress.reporter import Report
 from cronq.store.attempts import Stop, renew
 from cronq.store.database import Database
 from cronq.telemetry.log import get_logger
+from cronq.worker.verdict import HandedBack, HardTimeLimit
 
 RENEWALS_PER_LEASE = 3
 PARK_AFTER_S = 5.0
@@ -21,11 +22,23 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a body may run where Celery cannot end it: in a thread, or in the worker's own process."""
+
+    end: Callable[[Exception], object]  #: settles the attempt as one that ended with this error
+    hard_s: float | None = None
+    soft_s: float | None = None
+    soft_error: type[Exception] = Cancelled  #: what the body gets at its next progress report after `soft_s`
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """A lease that this process holds."""
 
     token: str
     report: Report
+    limits: Limits | None = None
+    since: float = field(default_factory=time.monotonic)
 
 
 class LeaseKeeper:
@@ -48,10 +61,10 @@ class LeaseKeeper:
         self._wanted = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def hold(self, token: str, report: Report) -> None:
-        """Keep the lease `token` from now on."""
+    def hold(self, token: str, report: Report, limits: Limits | None = None) -> None:
+        """Keep the lease `token` from now on; within `limits`, if Celery does not see to them."""
         with self._lock:
-            self._held[token] = Held(token, report)
+            self._held[token] = Held(token, report, limits)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="cronq-lease-keeper", daemon=True)
                 self._thread.start()
@@ -63,6 +76,33 @@ class LeaseKeeper:
         """Stop renewing the lease `token`."""
         with self._lock:
             self._held.pop(token, None)
+
+    def holds_any(self) -> bool:
+        """Tell whether a body runs here."""
+        return bool(self._held)
+
+    def hand_back(self) -> None:
+        """Settle whatever runs here as handed back; its bodies learn it at their next progress report."""
+        for lease in list(self._held.values()):
+            self._end(lease, HandedBack("the worker shut down"))
+
+    def _end(self, lease: Held, error: Exception) -> None:
+        assert lease.limits is not None
+        self.let_go(lease.token)
+        lease.report.stop = LeaseLost
+        lease.limits.end(error)
+
+    def _limit(self, lease: Held) -> None:
+        limits, ran_s = lease.limits, time.monotonic() - lease.since
+        if limits is None:
+            return
+        if limits.hard_s is not None and ran_s >= limits.hard_s:
+            log.warning("job.over_time", job=lease.report.job_id, consequence="its result will be refused")
+            self._end(
+                lease, HardTimeLimit(f"it ran for {ran_s:.1f} s, over its limit of {limits.hard_s:g} s")
+            )
+        elif limits.soft_s is not None and ran_s >= limits.soft_s and lease.report.stop is None:
+            lease.report.stop = limits.soft_error
 
     def _run(self) -> None:
         # Short jobs never wake this thread: it looks around at its own pace, and parks when nothing is left.
@@ -76,6 +116,7 @@ class LeaseKeeper:
                 held = list(self._held.values())
             for lease in held:
                 lease.report.flush()
+                self._limit(lease)
             if waited >= pause:
                 waited = 0.0
                 if held:

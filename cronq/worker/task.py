@@ -40,6 +40,19 @@ def wrap_tasks(app: Celery, desk_of_process: Callable[[], StoreDesk]) -> None:
             task._cronq_wrapped = True  # noqa: SLF001 - the mark is ours
 
 
+def hand_back_when_cold(consumer: Any, desk_of_process: Callable[[], StoreDesk]) -> None:  # noqa: ANN401
+    """Let a cold shutdown hand jobs back where Celery cannot cancel them: it raises in these pools."""
+    in_main_thread = type(consumer.pool).__module__ == "celery.concurrency.solo"
+
+    def cancel() -> None:
+        desk = desk_of_process()
+        if in_main_thread and desk.holds_any():
+            raise SystemExit  # this is a signal handler in the middle of the body, which ends with it
+        desk.hand_back()
+
+    consumer.cancel_active_requests = cancel
+
+
 def _around(
     task: Any,  # noqa: ANN401 - a Celery task
     run: Callable[..., Any],
@@ -155,6 +168,7 @@ def _asking(task: Any, celery_retry: Callable[..., Any]) -> Callable[..., Any]: 
 
 def _work(task: Any, request: Any, facts: dict[str, Any], policies: tuple[Policy, ...]) -> Work:  # noqa: ANN401
     fire_time = facts.get("fire_time")
+    asked, conf = request.timelimit or (None, None), task.app.conf
     return Work(
         job_id=request.id,
         task=task.name,
@@ -166,6 +180,7 @@ def _work(task: Any, request: Any, facts: dict[str, Any], policies: tuple[Policy
         # What its author says of the task's failures is not said of finding what there is to do.
         policies=(Policy(),) if facts.get("expand") else policies,
         time_out=(SoftTimeLimitExceeded,),
-        time_limit_s=(request.timelimit or (None,))[0] or task.time_limit or task.app.conf.task_time_limit,
+        time_limit_s=asked[0] or task.time_limit or conf.task_time_limit,
+        soft_time_limit_s=asked[1] or task.soft_time_limit or conf.task_soft_time_limit,
         events=task.send_events,
     )

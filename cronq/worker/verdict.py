@@ -58,7 +58,7 @@ def judge(
     claim: Claim,
     *,
     default_attempts: int,
-    time_out: tuple[type[BaseException], ...] = (),
+    time_out: tuple[type[Exception], ...] = (),
     policies: Sequence[Policy] = (),
     age_s: Callable[[], float] = lambda: 0.0,
 ) -> Verdict:

@@ -98,10 +98,12 @@ def test_a_job_longer_than_its_lease_runs_once(cluster: Cluster) -> None:
     assert cluster.attempts(job_id) == [(1, "COMPLETED", None)]
 
 
+@ON_BOTH
 @pytest.mark.parametrize(
     ("failpoint", "runs", "outcomes"),
     [
         ("after_claim", 1, ["LOST", "COMPLETED"]),
+        ("mid_task", 1, ["LOST", "COMPLETED"]),
         # Between the end of the body and its outcome nobody can know: it runs again.
         ("before_settle", 2, ["LOST", "COMPLETED"]),
         ("after_settle_before_ack", 1, ["COMPLETED"]),

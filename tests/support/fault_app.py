@@ -12,11 +12,15 @@ from celery import Celery
 from sqlalchemy import create_engine, text
 from sqlalchemy.orm import Session
 
-from cronq import configure, current_job, every
+from cronq import configure, current_job, every, progress
 from cronq.failpoints import failpoint
 
 app = configure(Celery("faults"))
-app.conf.update(worker_prefetch_multiplier=1, worker_send_task_events=False)
+app.conf.update(
+    worker_prefetch_multiplier=1,
+    worker_send_task_events=False,
+    worker_soft_shutdown_timeout=float(os.environ.get("FAULT_SOFT_S", "0")),
+)
 app.conf.beat_schedule = {
     # Each fire time is to run, side by side with others if it must.
     f"s{number}": {"task": "faults.work", "schedule": every("1s", overlap="allow", catch_up="all")}
@@ -47,6 +51,7 @@ def hold() -> str:
     gate = Path(os.environ["FAULT_GATE"])
     while not gate.exists():
         time.sleep(0.02)
+    failpoint("mid_task")
     note("end")
     return f"attempt {getattr(current_job(), 'attempt', None)}"
 
@@ -86,3 +91,26 @@ def two_steps() -> None:
 def noting(what: str, attempt: int) -> int:
     note(what)
     return attempt
+
+
+@app.task(name="faults.overrun", time_limit=1.5)
+def overrun() -> None:
+    """Run over the hard time limit, at the first attempt."""
+    hold_first("start")
+
+
+@app.task(name="faults.overrun_softly", soft_time_limit=1)
+def overrun_softly() -> None:
+    """Run over the soft time limit, at the first attempt, reporting all the while."""
+    hold_first("start", reporting=True)
+
+
+def hold_first(what: str, *, reporting: bool = False) -> None:
+    note(what)
+    job = current_job()
+    gate = Path(os.environ["FAULT_GATE"])
+    while job is not None and job.attempt == 1 and not gate.exists():
+        time.sleep(0.02)
+        if reporting:
+            progress.update(0)
+    note("end")

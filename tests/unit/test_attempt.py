@@ -15,6 +15,7 @@ from cronq.progress.reporter import Report
 from cronq.retry import Exponential, Policy
 from cronq.store.attempts import Claim, Settlement
 from cronq.worker.attempt import Ended, Work, run_attempt
+from cronq.worker.lease_keeper import Limits
 from cronq.worker.values import MAX_BYTES
 from cronq.worker.verdict import RetryAsked
 
@@ -47,7 +48,7 @@ class FakeDesk:
         assert token == self.token
         return self.lease_in_time
 
-    def hold(self, token: str, report: Report) -> None:
+    def hold(self, token: str, report: Report, limits: Limits) -> None:
         assert token == self.token
         self.events.append("hold")
 

@@ -10,7 +10,8 @@ from sqlalchemy.exc import OperationalError
 from cronq.errors import Cancelled, LeaseLost
 from cronq.progress.reporter import Report
 from cronq.worker import lease_keeper
-from cronq.worker.lease_keeper import LeaseKeeper
+from cronq.worker.lease_keeper import LeaseKeeper, Limits
+from cronq.worker.verdict import HandedBack, HardTimeLimit
 
 LEASE_S = 0.15
 SOON_S = 10.0
@@ -145,3 +146,54 @@ def test_the_last_report_of_a_quiet_body_is_sent_for_it(renewals: Renewals, keep
     keeper.hold("a", report)
     renewals.wait_for_round("a")
     assert sent == [1, 2]
+
+
+class Ends:
+    """What the keeper settled in the body's place."""
+
+    def __init__(self) -> None:
+        self.errors: list[Exception] = []
+        self.ended = threading.Event()
+
+    def __call__(self, error: Exception) -> None:
+        self.errors.append(error)
+        self.ended.set()
+
+
+def test_a_body_over_its_hard_limit_is_settled_in_its_place_and_its_lease_let_go(
+    renewals: Renewals, keeper: LeaseKeeper
+) -> None:
+    ends, report = Ends(), a_report()
+    keeper.hold("a", report, Limits(ends, hard_s=0.05))
+    keeper.hold("b", a_report())
+    assert ends.ended.wait(SOON_S)
+    assert isinstance(ends.errors[0], HardTimeLimit)
+    assert report.stop is LeaseLost
+    renewals.wait_for_round("b")
+    assert len(ends.errors) == 1
+
+
+def test_a_body_over_its_soft_limit_learns_it_at_its_next_report_and_keeps_its_lease(
+    renewals: Renewals, keeper: LeaseKeeper
+) -> None:
+    class SoftLimit(Exception):
+        pass
+
+    ends, report = Ends(), a_report()
+    keeper.hold("a", report, Limits(ends, hard_s=3600, soft_s=0.0, soft_error=SoftLimit))
+    renewals.wait_for_round("a")
+    with pytest.raises(SoftLimit):
+        report.update(1, 2, None)
+    assert ends.errors == []
+
+
+def test_handing_back_settles_whatever_runs_and_renews_none_of_it(
+    renewals: Renewals, keeper: LeaseKeeper
+) -> None:
+    ends = {token: Ends() for token in ("a", "b")}
+    for token, end in ends.items():
+        keeper.hold(token, a_report(), Limits(end))
+    assert keeper.holds_any()
+    keeper.hand_back()
+    assert not keeper.holds_any()
+    assert [type(end.errors[0]) for end in ends.values()] == [HandedBack, HandedBack]

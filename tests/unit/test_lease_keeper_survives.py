@@ -11,6 +11,7 @@ from cronq.progress.reporter import Report, reporting
 from cronq.settings import Settings
 from cronq.worker import lease_keeper
 from cronq.worker.desk import StoreDesk
+from cronq.worker.lease_keeper import Limits
 
 from .test_attempt import FakeDesk, run
 from .test_lease_keeper import LEASE_S, Renewals
@@ -29,8 +30,9 @@ def test_a_report_that_cannot_be_sent_costs_nobody_the_lease(
     desk._keeper._lease_s = LEASE_S
     broken = desk.report("broken", 1, events=True)
     broken.step, broken.dirty = step, True
-    desk.hold("a", broken)
-    desk.hold("b", Report("fine", 1, interval_s=0, send=lambda _report: None))
+    limits = Limits(end=lambda _error: None)
+    desk.hold("a", broken, limits)
+    desk.hold("b", Report("fine", 1, interval_s=0, send=lambda _report: None), limits)
     try:
         renewals.wait_for_round("a", "b")
     finally:
