@@ -12,6 +12,7 @@ from cronq.delivery.failure import Oversized
 from cronq.job import Trigger
 from cronq.schedule import Overlap
 from cronq.store.agenda import DueJob
+from cronq.telemetry.masking import without_secrets
 
 HEADER: Final = "cronq"
 VERSION: Final = 1
@@ -187,11 +188,11 @@ def _facts(due: DueJob, fire_time: str | None) -> dict[str, Any]:
 
 
 def _shown_args(due: DueJob, fire_time: str | None) -> str:
-    args = ", ".join(map(repr, due.args))
+    args = ", ".join(map(repr, without_secrets(due.args)))
     shown = f"({args})" if fire_time is None else f"{fire_time} ({args})"
     return shown[:1024]
 
 
 def _shown_kwargs(due: DueJob) -> str:
-    shown = repr(due.kwargs) if due.tenant is None else f"tenant={due.tenant} {due.kwargs!r}"
-    return shown[:1024]
+    kwargs = repr(without_secrets(due.kwargs))
+    return (kwargs if due.tenant is None else f"tenant={due.tenant} {kwargs}")[:1024]
