@@ -1,4 +1,4 @@
-"""`cronq.enqueue`: what is asked for is stored so, or refused; in the caller's transaction if there is one."""
+"""`cronq.enqueue`: a request is stored as it is, or refused; in the caller's transaction where one is given."""
 
 import uuid
 from collections.abc import Iterator
