@@ -1,4 +1,4 @@
-"""`cronq.enqueue`: a request is stored as it is, or refused; in the caller's transaction where one is given."""
+"""`cronq.enqueue`: a request is stored as it is, or refused; within the caller's transaction if so wished."""
 
 import uuid
 from collections.abc import Iterator
