@@ -178,7 +178,7 @@ def test_a_job_with_too_many_arguments_is_not_claimed(cluster: Cluster) -> None:
     cluster.working("w")
     big = cluster.demand("failing.takes_one", args=["x" * 5000])
     row = cluster.wait_for_state(big, "FAILED")
-    assert row["published_at"] is not None
+    assert "(worker w@" in row["error"]
     assert (row["kind"], row["attempts"]) == ("oversized", 0)
 
 
