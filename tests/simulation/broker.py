@@ -39,8 +39,8 @@ class Broker:
         kernel = self.kernel
         self.took.add(message.job_id)
         copies = 2 if kernel.now < self.double_until else 1
-        for _ in range(copies):
-            late = kernel.random.random() * 2.0 if kernel.now < self.delay_until else 0.0
+        for copy in range(copies):
+            late = kernel.random.random() * 2.0 if copy or kernel.now < self.delay_until else 0.0
             if late:
                 kernel.call(kernel.now + late, lambda: self._arrive(message))
             else:

@@ -167,11 +167,11 @@ class Cluster:
             kernel.pause(lasts / steps)
             kernel.process().step()
         fate = kernel.random.random()
-        if fate < 0.06:
-            raise RetryAsked(ConnectionError("flaky"), kernel.random.choice((0.2, 2.0)), 3)
-        if fate < 0.09:
+        if fate < 0.12:
+            raise RetryAsked(ConnectionError("flaky"), kernel.random.choice((0.2, 1.5)), 3)
+        if fate < 0.14:
             raise Permanent("no use")
-        if fate < 0.11:
+        if fate < 0.16:
             raise SystemExit
         return "done"
 

@@ -79,6 +79,7 @@ class Judge:
 
     def saw(self, seen: list[Seen]) -> None:
         """Take in one committed transaction."""
+        self._judge_trust()
         edited = {row[1] for table, verb, row in seen if (table, verb) == ("cronq_job", "DELETE")}
         for table, verb, row in seen:
             if self.cluster.trace is not None:
@@ -199,8 +200,13 @@ class Judge:
 
     # -- who leads -----------------------------------------------------------------------------------------
 
+    def _judge_trust(self) -> None:
+        holder = self.cluster.redis.get(f"{self.cluster.settings.key_prefix}leader:0")
+        if holder is not None:
+            self.lock_taken(holder)
+
     def lock_taken(self, holder: str) -> None:
-        """Redis gave the lock to `holder`: nobody else may trust that it still has it."""
+        """`holder` has the lock: nobody else may trust that it still has it."""
         for process in self.cluster.processes.values():
             beat = process.parts
             held = None if beat is None or not process.alive else beat.leadership._held
