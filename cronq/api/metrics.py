@@ -22,13 +22,14 @@ from prometheus_client import (
 
 from cronq.api.reply import parts_of
 from cronq.app import Cronq
-from cronq.job import State
+from cronq.job import State, Trigger
 from cronq.store import overview
 from cronq.store.changes import OVERLAP_S, attempts_between, ended_between
 from cronq.views import leader_fields
 
 SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
 SOON: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3600)
+FIRE_TIMES: Final = (Trigger.SCHEDULE, Trigger.CATCH_UP)
 LAG: Final = timedelta(seconds=OVERLAP_S)
 
 router = APIRouter()
@@ -54,6 +55,18 @@ class Metrics:
         )
         self._skipped = Counter(
             "cronq_fires_skipped", "Fire times that did not become a job", ["reason"], registry=registry
+        )
+        self._fires = Counter(
+            "cronq_fires",
+            "Fire times, by what became of them",
+            ["disposition"],
+            registry=registry,
+        )
+        self._retries = Counter(
+            "cronq_retries",
+            "Attempts that another one follows",
+            ["reason"],
+            registry=registry,
         )
         self._attempts = Counter(
             "cronq_attempts", "Finished attempts", ["outcome", "kind"], registry=registry
@@ -91,6 +104,8 @@ class Metrics:
 
     def _count(self, ended: Iterable[Any], attempts: Iterable[Any]) -> None:
         for row in ended:
+            if row.trigger in FIRE_TIMES:
+                self._fires.labels("skipped" if row.state == State.SKIPPED else "job").inc()
             if row.state == State.SKIPPED:
                 self._skipped.labels(row.reason or "").inc()
                 continue
@@ -103,6 +118,8 @@ class Metrics:
                     self._publish.observe(max(0.0, (row.published_at - row.due_at).total_seconds()))
         for row in attempts:
             self._attempts.labels(row.outcome, row.kind or "").inc()
+            if row.retried:
+                self._retries.labels(row.kind or "").inc()
 
 
 def standing(parts: Cronq) -> CollectorRegistry:

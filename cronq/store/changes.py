@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Row, RowMapping, and_, or_, select, text, union_all
+from sqlalchemy import Row, RowMapping, and_, false, func, or_, select, text, union_all
 
+from cronq.job import State
 from cronq.store.database import SESSION, Database
 from cronq.store.tables import AT_REST, RUNNING, attempt, job
 
@@ -76,9 +77,15 @@ def ended_between(database: Database, after: datetime, until: datetime) -> list[
 
 
 def attempts_between(database: Database, after: datetime, until: datetime) -> list[Row[Any]]:
-    """Return (outcome, kind) of the attempts that ended in (after, until]."""
+    """Return (outcome, kind, retried) of the attempts that ended in (after, until].
+
+    retried: whether another attempt followed, or will.
+    """
+    retried = or_(
+        job.c.state == State.RETRYING, func.coalesce(job.c.started_at > attempt.c.ended_at, false())
+    )
     halves = (
-        select(attempt.c.outcome, attempt.c.kind)
+        select(attempt.c.outcome, attempt.c.kind, retried.label("retried"))
         .join(job, job.c.id == attempt.c.job_id)
         # A job never changes before its attempt ends: this finds the few jobs by the index.
         .where(job.c.updated_at > after, attempt.c.ended_at > after, attempt.c.ended_at <= until, text(half))

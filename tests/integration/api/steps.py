@@ -48,7 +48,7 @@ def end(parts: Cronq, job_id: str, *, state: State = State.COMPLETED, error: str
             state=state,
             kind=None if done else "error",
             error=error,
-            dead=not done,
+            dead=state is State.FAILED,
             result={"rows": 3} if done else None,
         ),
     )

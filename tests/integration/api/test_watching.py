@@ -8,6 +8,7 @@ from sqlalchemy import select, update
 from cronq.api.metrics import LAG, Metrics
 from cronq.app import Cronq
 from cronq.job import State, scheduled_job_id
+from cronq.schedule import Reason
 from cronq.store.tables import attempt, job
 from cronq.store.terms import begin_term
 
@@ -33,14 +34,19 @@ def test_metrics_count_each_end_once(client: TestClient, parts: Cronq) -> None:
     fire = parts.database.clock() - timedelta(seconds=2)
     plan(parts, schedule_id, "hourly", fire)
     end(parts, scheduled_job_id(schedule_id, fire))
-    failed = ask(client)["id"]
-    end(parts, failed, state=State.FAILED, error="no")
+    plan(parts, schedule_id, "hourly", fire - timedelta(hours=1), state=State.SKIPPED, reason=Reason.OVERLAP)
+    end(parts, ask(client)["id"], state=State.FAILED, error="no")
+    end(parts, ask(client)["id"], state=State.RETRYING, error="no")
     age(parts, LAG + timedelta(seconds=60))
     for _ in range(2):
         text = counted.scrape(parts).decode()
         assert 'cronq_jobs_ended_total{outcome="COMPLETED",task="demo.work"} 1.0' in text
         assert 'cronq_jobs_ended_total{outcome="FAILED",task="demo.work"} 1.0' in text
-        assert 'cronq_attempts_total{kind="error",outcome="FAILED"} 1.0' in text
+        assert 'cronq_attempts_total{kind="error",outcome="FAILED"} 2.0' in text
+        assert 'cronq_retries_total{reason="error"} 1.0' in text
+        assert 'cronq_fires_total{disposition="job"} 1.0' in text
+        assert 'cronq_fires_total{disposition="skipped"} 1.0' in text
+        assert 'cronq_fires_skipped_total{reason="overlap"} 1.0' in text
         assert "cronq_start_lateness_seconds_count 1.0" in text
         assert "cronq_dead_letters 1.0" in text
         assert "cronq_leader 0.0" in text
@@ -51,7 +57,7 @@ def age(parts: Cronq, by: timedelta) -> None:
     """Move every job and attempt into the past."""
 
     with parts.database.begin() as connection:
-        for table, names in ((job, ("updated_at", "finished_at")), (attempt, ("ended_at",))):
+        for table, names in ((job, ("started_at", "updated_at", "finished_at")), (attempt, ("ended_at",))):
             for row in connection.execute(select(table)).mappings().all():
                 moved = {name: row[name] - by for name in names if row[name] is not None}
                 key = table.c.id == row["id"] if table is job else table.c.token == row["token"]
