@@ -47,3 +47,14 @@ SCHEDULES = {
         "schedule": every("30s", catch_up="skip"),
     },
 }
+
+if "REPOSITORIES_DIR" in os.environ:
+    SCHEDULES["maintain-repositories"] = {
+        "task": "tasks.maintain_repository",
+        "schedule": cron(
+            os.environ.get("MAINTENANCE_AT", "30 3 * * *"),
+            fan_out="tasks.repositories:repositories",
+            max_attempts=3,
+            jitter="5s",
+        ),
+    }

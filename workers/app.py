@@ -7,7 +7,7 @@ from workers.pools import CONCURRENCY, QUEUES, ROUTES
 
 app = configure(Celery("reference"))
 app.conf.update(
-    imports=("tasks.reports", "tasks.video", "tasks.cleanup", "tasks.tenants"),
+    imports=("tasks.reports", "tasks.video", "tasks.cleanup", "tasks.tenants", "tasks.repositories"),
     task_queues=QUEUES,
     task_routes=ROUTES,
     worker_concurrency=CONCURRENCY,
