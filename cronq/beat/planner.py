@@ -10,7 +10,7 @@ from cronq.schedule import CatchUp, Overlap, Reason
 from cronq.store.agenda import DueJob
 from cronq.store.scheduled import job_of
 from cronq.store.schedules import StoredSchedule
-from cronq.timing import CaughtUp, Decision, Delay, Timing, catch_up, delay_of, timing_from
+from cronq.timing import CaughtUp, Decision, Delay, Timing, catch_up, group_offset, jitter, timing_from
 from cronq.timing.base import MICROSECOND, omissions
 
 FAN_OUT_AHEAD: Final = timedelta(seconds=15)
@@ -51,9 +51,18 @@ def plan(
 def _due(stored: StoredSchedule, fire: datetime, following: datetime | None) -> datetime:
     """Return when the job of one fire time is due; the one that finds a fan-out's items a little ahead."""
     if stored.definition.fan_out is None:
-        return fire + delay_of(stored.definition, fire, following)
+        return fire + _delay(stored, fire, following)
     gap = FAN_OUT_AHEAD if following is None else (following - fire) / 10
     return fire - min(FAN_OUT_AHEAD, gap)
+
+
+def _delay(stored: StoredSchedule, fire: datetime, following: datetime | None) -> timedelta:
+    """Return spread and jitter of one fire time, together below the gap to the next one."""
+    declared = stored.definition
+    spread = declared.spread if following is None else min(declared.spread, following - fire)
+    offset = group_offset(stored.id, spread)
+    left = None if following is None else following - offset
+    return offset + jitter(stored.id, fire, declared.jitter, left)
 
 
 class CatchUpSpread:

@@ -9,7 +9,7 @@ from cronq.timing.data import timing_from, with_calendars, with_hash_id
 from cronq.timing.durations import duration
 from cronq.timing.errors import InvalidTiming
 from cronq.timing.exclusions import Excluding
-from cronq.timing.jitter import delay_of, group_offset, jitter
+from cronq.timing.jitter import group_offset, jitter
 from cronq.timing.periods import At, Delay, Every
 from cronq.timing.rrule import RRule
 
@@ -32,7 +32,6 @@ __all__ = [
     "after_end",
     "calendar_from",
     "catch_up",
-    "delay_of",
     "duration",
     "fires_between",
     "group_offset",

@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 from hashlib import blake2b
 
-from cronq.schedule import Schedule
 from cronq.timing.base import EPOCH, microseconds
 
 BITS = 64
@@ -13,17 +12,6 @@ def jitter(schedule_id: str, fire_time: datetime, spread: timedelta, next_fire: 
     """Return the delay of this fire time: from 0 to below `spread` and below the gap to `next_fire`."""
     room = spread if next_fire is None else min(spread, next_fire - fire_time)
     return _share(f"jitter\0{schedule_id}\0{microseconds(fire_time - EPOCH)}", room)
-
-
-def delay_of(
-    declared: Schedule, fire_time: datetime, following: datetime | None, item: str = ""
-) -> timedelta:
-    """Return spread and jitter of one fire time (of one `item` of it), together below the gap to the next."""
-    spread = declared.spread if following is None else min(declared.spread, following - fire_time)
-    offset = group_offset(declared.id, spread)
-    left = None if following is None else following - offset
-    key = f"{declared.id}\0{item}" if item else declared.id
-    return offset + jitter(key, fire_time, declared.jitter, left)
 
 
 def group_offset(schedule_id: str, spread: timedelta) -> timedelta:

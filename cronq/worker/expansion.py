@@ -23,7 +23,7 @@ from cronq.store.database import Database
 from cronq.store.items import query_items
 from cronq.store.jobs import check_payload
 from cronq.store.schedules import LONGEST_NAME
-from cronq.timing import delay_of, timing_from
+from cronq.timing import group_offset, jitter, timing_from
 
 CHUNK: Final = 500
 OF_AN_ITEM: Final = frozenset({"item", "kwargs", "tenant", "callback_url"})
@@ -49,11 +49,11 @@ def expand(database: Database, head_id: str, *, max_payload_bytes: int) -> dict[
     """Add a job for each item of the batch of `head_id`; return how many there are, and how many are new."""
     token = lease.get()
     head, declared = begin_batch(database, head_id)
-    now = database.clock()
+    due = DueTimes(head, declared, database.clock())
     found = added = 0
     progress.update(0, None, "finding the items")
     items = iter(find_items(declared.fan_out or {}, max_payload_bytes))
-    while chunk := [_job(head, declared, item, now) for item in islice(items, CHUNK)]:
+    while chunk := [_job(head, declared, item, due) for item in islice(items, CHUNK)]:
         added += add_items(database, head_id, chunk, token=token)
         found += len(chunk)
         progress.update(found)
@@ -109,7 +109,27 @@ def _item(value: Any, max_payload_bytes: int) -> Item:  # noqa: ANN401 - whateve
     )
 
 
-def _job(head: DueJob, declared: Schedule, item: Item, now: datetime) -> DueJob:
+class DueTimes:
+    """When a batch's items are due: at its fire time, or now if it has passed, with a jitter of their own."""
+
+    def __init__(self, head: DueJob, declared: Schedule, now: datetime) -> None:
+        planned = head.trigger is Trigger.SCHEDULE and head.fire_time is not None
+        fire_time = head.fire_time if planned and head.fire_time is not None else now
+        following = timing_from(declared.timing).next(fire_time) if planned else None
+        spread = declared.spread if following is None else min(declared.spread, following - fire_time)
+        offset = group_offset(declared.id, spread)
+        self._start, self._fire_time = fire_time + offset, fire_time
+        self._left = None if following is None else following - offset
+        self._jitter, self._key = declared.jitter, declared.id
+
+    def of(self, item: str) -> datetime:
+        """Return when `item` is due."""
+        if not self._jitter:
+            return self._start
+        return self._start + jitter(f"{self._key}\0{item}", self._fire_time, self._jitter, self._left)
+
+
+def _job(head: DueJob, declared: Schedule, item: Item, due: DueTimes) -> DueJob:
     assert head.schedule_id is not None
     # A backfill's items are others than those that the fire time had.
     key = f"{head.item} {item.key}" if head.item else item.key
@@ -132,12 +152,5 @@ def _job(head: DueJob, declared: Schedule, item: Item, now: datetime) -> DueJob:
         overlap=Overlap.ALLOW,
         max_attempts=head.max_attempts,
         callback_url=item.callback_url or declared.callback_url,
-        due_at=_due(head, declared, item, now),
+        due_at=due.of(item.key),
     )
-
-
-def _due(head: DueJob, declared: Schedule, item: Item, now: datetime) -> datetime:
-    if head.trigger is Trigger.SCHEDULE and head.fire_time is not None:
-        following = timing_from(declared.timing).next(head.fire_time)
-        return head.fire_time + delay_of(declared, head.fire_time, following, item.key)
-    return now + delay_of(declared, now, None, item.key)

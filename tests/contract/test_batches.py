@@ -16,6 +16,7 @@ from cronq.schedule import schedule_id
 from cronq.store import batches
 from cronq.store.agenda import busy_schedules, foreign_jobs
 from cronq.store.batch_steps import end_batch
+from cronq.store.control import trigger
 from cronq.store.jobs import JobFilter, count_by_state, request_cancel, retry_dead
 from cronq.store.schedules import get_schedule
 from cronq.upkeep.batch_keeper import BatchKeeper
@@ -437,3 +438,20 @@ def test_the_rate_is_that_of_the_items_that_ended_lately(floor: Floor) -> None:
     assert batches.rate_of(floor.database, found) == 0
     floor.settle(floor.items(head)["a"])
     assert batches.rate_of(floor.database, found) > 0
+
+
+def test_items_are_due_at_the_fire_time_each_with_a_jitter_of_its_own(floor: Floor) -> None:
+    jitter = timedelta(seconds=30)
+    head = floor.began(fan_out={"items": [f"i{n}" for n in range(50)]}, jitter=jitter)
+    fire_time = floor.rows.row(head)["fire_time"]
+    delays = [floor.rows.row(job_id)["due_at"] - fire_time for job_id in floor.items(head).values()]
+    assert all(timedelta(0) <= delay < jitter for delay in delays)
+    assert len(set(delays)) == 50
+
+
+def test_items_that_were_asked_for_by_hand_are_due_at_once(floor: Floor) -> None:
+    floor.rows.schedule("s", first_in=500, args=(7,), fan_out={"items": ["a"]})
+    head, _new = trigger(floor.database, "s")
+    floor.expand(head)
+    assert floor.rows.row(floor.items(head)["a"])["due_at"] <= floor.rows.now()
+    assert [row["item"] for row in batches.list_items(floor.database, head)] == ["a"]
