@@ -15,7 +15,7 @@ from .run import EPISODES, server, simulate
 LIVES = 100
 COVERED = frozenset({
     "ambush.kill", "ambush.freeze", "answer.lost", "beat.fenced", "bodies", "clock.trouble", "fire.skipped",
-    "job.refused", "job.rescued", "job.settle_refused", "leadership.lost", "lease.lost", "message.lost",
+    "job.refused", "job.rescued", "job.settle_refused", "leadership.lost", "lease.lost",
     "publish.failed", "publish.repeated", *(f"fault.{kind}" for kind in KINDS),
 })  # fmt: skip
 """A run in which any of these did not happen proves nothing."""
