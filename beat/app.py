@@ -2,9 +2,9 @@
 
 from celery import Celery
 
-from beat.schedules import SCHEDULES
+from beat.schedules import LIMITS, SCHEDULES
 from cronq import configure
 from workers.pools import QUEUES, ROUTES
 
 app = configure(Celery("reference"))
-app.conf.update(beat_schedule=SCHEDULES, task_queues=QUEUES, task_routes=ROUTES)
+app.conf.update(beat_schedule=SCHEDULES, cronq_limits=LIMITS, task_queues=QUEUES, task_routes=ROUTES)

@@ -2,7 +2,7 @@
 
 import os
 
-from cronq import cron, every
+from cronq import cron, delay, every
 
 TENANTS = os.environ.get("REPORT_TENANTS", "acme,globex,initech,umbrella,wonka").split(",")
 """Whose reports are made; the tests ask for two hundred."""
@@ -17,6 +17,9 @@ ZONES = os.environ.get(
     "TENANT_ZONES", "UTC,Europe/Berlin,America/New_York,Asia/Tokyo,Australia/Sydney"
 ).split(",")
 """The zones that tenants live in: a midnight each."""
+
+SERVICES = dict(each.split("=", 1) for each in os.environ.get("HEALTH_CHECKS", "").split(",") if "=" in each)
+"""What is looked at each minute: `HEALTH_CHECKS=api=http://127.0.0.1:8787/healthz,shop=http://…`."""
 
 SCHEDULES = {
     **{
@@ -41,6 +44,26 @@ SCHEDULES = {
         }
         for tenant in TENANTS
     },
+    **(
+        {"bill-due": {"task": "tasks.bill_due", "schedule": every(os.environ.get("BILL_EVERY", "1m"))}}
+        if "PAYMENTS_URL" in os.environ
+        else {}
+    ),
+    **{
+        f"check:{name}": {"task": "tasks.check_service", "args": (name, url), "schedule": every("1m")}
+        for name, url in SERVICES.items()
+    },
+    # One clean-up ends before the next begins.
+    "delete-expired-sessions": {"task": "tasks.delete_expired_sessions", "schedule": delay("10m")},
+    "purge-deleted-customers": {
+        "task": "tasks.purge_deleted_customers",
+        "schedule": cron("H 3 * * *", jitter="10m"),
+    },
+    "delete-old-logs": {
+        "task": "tasks.delete_old_logs",
+        "kwargs": {"older_than_s": 7 * 86_400.0},
+        "schedule": cron("H 4 * * *", jitter="10m"),
+    },
     "delete-old-reports": {
         "task": "tasks.delete_old_reports",
         "kwargs": {"older_than_s": 3600.0},
@@ -58,3 +81,11 @@ if "REPOSITORIES_DIR" in os.environ:
             jitter="5s",
         ),
     }
+
+LIMITS = {
+    # A little less than the twenty a second that the service allows: it counts strictly.
+    "dependency:payments": {
+        "tasks": ["tasks.charge"], "rate": "18/s", "concurrency": 8, "break_after": 5, "break_for_s": 5,
+    },
+}  # fmt: skip
+"""What may run at a time, and how fast."""

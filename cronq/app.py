@@ -32,8 +32,10 @@ from cronq.progress.board import Board
 from cronq.settings import Settings, load_settings
 from cronq.store.agenda import set_next_by_delay
 from cronq.store.database import Database
+from cronq.store.limits import write_limits
 from cronq.store.schema import require_schema
 from cronq.store.terms import Term
+from cronq.telemetry.log import get_logger
 from cronq.upkeep.backfiller import Backfiller
 from cronq.upkeep.batch_keeper import BatchKeeper
 from cronq.upkeep.dead_letter_keeper import DeadLetterKeeper
@@ -46,6 +48,8 @@ from cronq.worker.lease_guardian import LeaseGuardian
 from cronq.worker.refusal import guard_consumer
 from cronq.worker.task import hand_back_when_cold, wrap_tasks
 from cronq.worker.webhook import add_webhook_task
+
+log = get_logger(__name__)
 
 
 @dataclass
@@ -183,17 +187,24 @@ class Beat:
         self.loop.wake.set()
 
     def _take_over(self, term: Term) -> None:
-        cronq = self._cronq
-        take_over(
+        cronq, source = self._cronq, f"code:{self._cronq.app.main or 'app'}"
+        newest = take_over(
             cronq.database,
             collect(cronq.app, max_payload_bytes=cronq.settings.max_payload_bytes),
             term=term,
-            source=f"code:{cronq.app.main or 'app'}",
+            source=source,
             stamp=cronq.settings.deploy or self._started_at.isoformat(),
             now=self.clock.now(),
         )
-
+        if newest:
+            self._declare_limits(term, source)
         follow_zone_data(cronq.database, term=term, now=self.clock.now())
+
+    def _declare_limits(self, term: Term, source: str) -> None:
+        for key in write_limits(self._cronq.database, self._cronq.settings.limits, term=term, source=source):
+            log.error(
+                "limit.refused", key=key, error="another app declares it", consequence="that one counts"
+            )
 
     def _tell_loop(self, notice: dict[str, Any]) -> None:
         self.loop.notice(notice)

@@ -47,7 +47,8 @@ TRANSITIONS: Final = MappingProxyType(
     }
 )
 """What may follow what. `FAILED` straight from waiting: no worker knows the task. `SCHEDULED` after an end:
-an operator sent a dead letter back. `SCHEDULED` after `PENDING`: its batch was paused."""
+an operator sent a dead letter back. `SCHEDULED` after `PENDING`: its batch was paused, or a limit had no room
+for it when it was claimed."""
 
 
 class Outcome(StrEnum):

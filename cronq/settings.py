@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import make_url
 
 from cronq.errors import SettingsError
+from cronq.limits import limits_from
 
 PREFIX = "CRONQ_"
 ENV_FILE = Path(".cronq/env")
@@ -68,6 +69,9 @@ class Settings(BaseSettings):
     flower_names: Literal["schedule", "task"] = Field(
         "schedule", description="what Flower's Name column shows for a scheduled job"
     )
+    limits: dict[str, dict[str, Any]] = Field(
+        {}, description='what may run at a time and how fast, as JSON: `{"tenant": {"concurrency": 2}}`'
+    )
     deploy: str | None = Field(
         None, description="this deploy's stamp; the greatest one's schedules win (unset: the start time)"
     )
@@ -109,6 +113,12 @@ class Settings(BaseSettings):
     def _known_networks(cls, value: str) -> str:
         for each in filter(None, map(str.strip, value.split(","))):
             ip_network(each)
+        return value
+
+    @pydantic.field_validator("limits")
+    @classmethod
+    def _readable_limits(cls, value: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        limits_from(value)
         return value
 
     @pydantic.field_validator("database_url")

@@ -5,21 +5,32 @@ No secret passes: see `cronq.telemetry.masking`.
 
 import dataclasses
 import json
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from cronq.app import Cronq
+from cronq.breaker import WELL, Breaker
 from cronq.coordination.lock import lock_holder
 from cronq.coordination.redis_client import RedisError
+from cronq.delivery.message import routed_queue
+from cronq.scaling import Load, wanted_slots
 from cronq.store.batches import Batch, rate_of
+from cronq.store.breakers import read_breakers
 from cronq.store.database import Database
 from cronq.store.dead import DeadLetter
 from cronq.store.dead_messages import body_of
 from cronq.store.fires import Fire
+from cronq.store.limits import read_definitions
+from cronq.store.load import load_by_queue
+from cronq.store.room import count_waiting
 from cronq.store.schedules import StoredSchedule, to_data
 from cronq.store.terms import read_term
 from cronq.telemetry.masking import without_secrets
+
+LOAD_WINDOW_S = 300.0
+"""Seconds over which the load of a queue is measured."""
 
 
 def job_fields(row: Mapping[Any, Any], live: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -50,6 +61,7 @@ def job_fields(row: Mapping[Any, Any], live: Mapping[str, Any] | None = None) ->
         "batch": row["batch_id"],
         "trigger": row["trigger"],
         "reason": row["reason"],
+        "waits_for": row["waits_for"] if row["state"] in ("SCHEDULED", "RETRYING") else None,
         "coalesced_into": row["coalesced_into"],
         "tenant": row["tenant"],
         "queue": row["queue"],
@@ -86,6 +98,38 @@ def batch_fields(database: Database, found: Batch) -> dict[str, Any]:
         "ended_at": found.ended_at,
         "error": without_secrets(found.error),
         "on_complete": found.on_complete,
+    }
+
+
+def limit_fields(parts: Cronq) -> list[dict[str, Any]]:
+    """Return each declared limit with what waits: a kind's counts all values without a limit of their own."""
+    definitions = read_definitions(parts.database)
+    waiting: Counter[str] = Counter()
+    for key, count in count_waiting(parts.database).items():
+        waiting[key if key in definitions else key.partition(":")[0]] += count
+    breakers = read_breakers(parts.database)
+    return [
+        {"key": key, **given, "waiting": waiting[key]}
+        | ({"breaker": _breaker_fields(breakers.get(key, WELL))} if "break_after" in given else {})
+        for key, given in definitions.items()
+    ]
+
+
+def wanted_by_queue(parts: Cronq) -> dict[str, int]:
+    """Return how many jobs at a time each queue wants, by its name; the app routes jobs without one."""
+    loads: defaultdict[str, Load] = defaultdict(Load)
+    for (queue, task), load in load_by_queue(parts.database, window_s=LOAD_WINDOW_S).items():
+        loads[queue or routed_queue(parts.app, task)] += load
+    return {name: wanted_slots(load, window_s=LOAD_WINDOW_S) for name, load in loads.items()}
+
+
+def _breaker_fields(breaker: Breaker) -> dict[str, Any]:
+    return {
+        "state": breaker.state,
+        "failures": breaker.failures,
+        "room": breaker.room,
+        "until": breaker.until,
+        "error": without_secrets(breaker.error),
     }
 
 

@@ -7,7 +7,16 @@ from workers.pools import CONCURRENCY, QUEUES, ROUTES
 
 app = configure(Celery("reference"))
 app.conf.update(
-    imports=("tasks.reports", "tasks.video", "tasks.cleanup", "tasks.tenants", "tasks.repositories"),
+    imports=(
+        "tasks.billing",
+        "tasks.cleanup",
+        "tasks.health",
+        "tasks.housekeeping",
+        "tasks.reports",
+        "tasks.repositories",
+        "tasks.tenants",
+        "tasks.video",
+    ),
     task_queues=QUEUES,
     task_routes=ROUTES,
     worker_concurrency=CONCURRENCY,

@@ -25,7 +25,7 @@ from cronq.app import Cronq
 from cronq.job import State, Trigger
 from cronq.store import overview
 from cronq.store.changes import OVERLAP_S, attempts_between, ended_between
-from cronq.views import leader_fields
+from cronq.views import leader_fields, limit_fields, wanted_by_queue
 
 SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
 SOON: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3600)
@@ -135,7 +135,19 @@ def standing(parts: Cronq) -> CollectorRegistry:
     pending = gauge("queue_pending", "Published jobs that no worker has claimed", ("queue", "task"))
     for queue in overview.queues(database):
         pending.labels(queue.queue or "", queue.task).set(queue.pending)
+    wanted = gauge(
+        "wanted_slots", "Jobs at a time that keep up with a queue and work off what waits", ("queue",)
+    )
+    for name, slots in wanted_by_queue(parts).items():
+        wanted.labels(name).set(slots)
     gauge("dead_letters", "Dead letters").set(overview.count_dead(database))
+    roomless = gauge("waiting_for_room", "Due jobs that wait for room under a limit", ("limit",))
+    for limit in limit_fields(parts):
+        roomless.labels(limit["key"]).set(limit["waiting"])
+    broken = gauge("dependency_broken", "1 while no job, or only a few, go to a failing dependency", ("key",))
+    for limit in limit_fields(parts):
+        if "breaker" in limit:
+            broken.labels(limit["key"]).set(limit["breaker"]["room"] is not None)
     schedules = gauge("schedules", "Schedules; paused and faulty ones are part of the total", ("state",))
     for state, count in overview.count_schedules(database).items():
         schedules.labels(state).set(count)

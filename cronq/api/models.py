@@ -41,6 +41,7 @@ class Job(BaseModel):
     batch: str | None = Field(description="of a fan-out: see `/api/batches`")
     trigger: str
     reason: str | None
+    waits_for: str | None
     coalesced_into: datetime | None
     tenant: str | None
     queue: str | None

@@ -15,7 +15,7 @@ from cronq.errors import first_line
 from cronq.settings import hide_password
 from cronq.store import overview
 from cronq.store.schema import require_schema
-from cronq.views import leader_fields
+from cronq.views import leader_fields, limit_fields
 
 HOUR: Final = timedelta(hours=1)
 BROKER_PATIENCE_S: Final = 2.0
@@ -63,6 +63,12 @@ def workers(request: Request) -> Response:
         for name in sorted({*heard, *running})
     ]
     return reply({"items": items})
+
+
+@router.get("/api/limits", tags=["system"])
+def limits(request: Request) -> Response:
+    """List the declared limits and tiers, and how many due jobs wait for room under each."""
+    return reply({"items": limit_fields(parts_of(request))})
 
 
 @router.get("/api/overview", tags=["system"])

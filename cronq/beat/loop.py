@@ -121,10 +121,11 @@ class BeatLoop:
             return until_due
         self._read_clocks()
         unmarked = self.publishing.mark_published()
+        room = self.publishing.look_for_room()
         enough = len(self.publishing.agenda) >= AGENDA_ENOUGH
         self.publishing.agenda.add(self.planning.step(term, enough=enough))
         self._look_after(term)
-        if self.publishing.render_ahead() or unmarked:
+        if self.publishing.render_ahead() or unmarked or room:
             return 0.0
         return self._seconds_to_wait()
 
@@ -142,6 +143,8 @@ class BeatLoop:
             waits.append(until_due)
         if self.planning.next_at is not None:
             waits.append((self.planning.next_at - self.clock.now()).total_seconds())
+        if (until_room := self.publishing.seconds_to_room()) is not None:
+            waits.append(until_room)
         return max(0.0, min(waits))
 
     # -- taking over ---------------------------------------------------------------------------------------
@@ -186,11 +189,14 @@ class BeatLoop:
             match notice.get("kind"):
                 case "job":
                     fresh.append(notice["job_id"])
+                    self.publishing.ended(notice["job_id"])
                 case "ended":
-                    self.publishing.release_held([notice["schedule_id"]])
-                    for service in self.upkeep:
-                        if service.after_ends:
-                            service.next_at = 0.0
+                    if "job_id" in notice:
+                        self.publishing.ended(notice["job_id"])
+                    if notice.get("schedule_id") is not None:
+                        self._take_end(notice["schedule_id"])
+                case "breaker":
+                    self.publishing.waiting_room.look_at_breakers()
                 case "schedule":
                     self.publishing.drop_schedule(notice["schedule_id"])
                     self._look_again()
@@ -198,6 +204,13 @@ class BeatLoop:
                     self._look_again()
         if fresh:
             self.publishing.agenda.add(store.read_waiting(self.database, fresh))
+
+    def _take_end(self, schedule_id: str) -> None:
+        """Go on with a schedule that waited for the end of a job."""
+        self.publishing.release_held([schedule_id])
+        for service in self.upkeep:
+            if service.after_ends:
+                service.next_at = 0.0
 
     # -- looking after -------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from cronq.beat.agenda import Agenda
 from cronq.beat.overlap import OverlapGate, Verdict
+from cronq.beat.waiting_room import WaitingRoom
 from cronq.clock import StoreClock
 from cronq.delivery.failure import PublishFailed
 from cronq.delivery.publisher import Publisher
@@ -38,14 +39,19 @@ class Publishing:
     clock: StoreClock
     agenda: Agenda = field(default_factory=Agenda)
     gate: OverlapGate = field(default_factory=OverlapGate)
+    waiting_room: WaitingRoom = field(init=False)
     again_at: float = 0.0  #: the monotonic time before which a broker that failed is left alone
     _unmarked: dict[str, DueJob] = field(default_factory=dict)  # published, and SQL does not say so yet
     _on_the_way: set[str] = field(default_factory=set)  # the schedules of those
+
+    def __post_init__(self) -> None:
+        self.waiting_room = WaitingRoom(self.database, self.publisher)
 
     def begin(self) -> None:
         """Start a term with what SQL says is going on."""
         self.forget()
         self.gate.reset(store.busy_schedules(self.database))
+        self.waiting_room.begin()
 
     def forget(self) -> None:
         """Forget everything: another beat leads, or this one starts anew. SQL has it all."""
@@ -53,6 +59,7 @@ class Publishing:
         self._on_the_way.clear()
         self.agenda.clear()
         self.gate.reset(())
+        self.waiting_room.forget()
 
     def drop_schedule(self, schedule_id: str) -> None:
         """Forget what waits of one schedule: it was edited, and SQL says what is due now."""
@@ -62,7 +69,7 @@ class Publishing:
     def add_unknown(self, found: list[DueJob]) -> None:
         """Take up those of `found` that do not wait here already."""
         held = self.gate.holds()
-        known = (self.agenda, held, self._unmarked)
+        known = (self.agenda, held, self._unmarked, self.waiting_room.admission)
         self.agenda.add(job for job in found if not any(job.id in place for place in known))
 
     def seconds_to_due(self) -> float | None:
@@ -81,13 +88,14 @@ class Publishing:
         try:
             while batch := self.agenda.pop_due(self.clock.now(), self.publisher.batch):
                 try:
-                    passed = self._pass_gate(batch)
+                    passed = self.waiting_room.sort(self._pass_gate(batch))
                 except Exception:
                     # SQL did not say who may pass: none was sent, and all are still due when it answers.
                     self.add_unknown(batch)
                     raise
                 if not self._send(passed):
                     return
+            self._send(self.waiting_room.release())
         finally:
             gc.enable()
 
@@ -101,6 +109,19 @@ class Publishing:
                 self._on_the_way.discard(job.schedule_id or "")
                 del self._unmarked[job.id]
         return bool(self._unmarked)
+
+    def look_for_room(self) -> bool:
+        """Look after the jobs that wait for room; tell whether some may go out now."""
+        return self.waiting_room.step(self._unmarked) and time.monotonic() >= self.again_at
+
+    def seconds_to_room(self) -> float | None:
+        """Return the seconds until a job that waits for room may go out; None: nothing says when."""
+        wait = self.waiting_room.seconds_to_wait()
+        return None if wait is None else max(wait, self.again_at - time.monotonic())
+
+    def ended(self, job_id: str) -> None:
+        """Note that a job is at an end, or at the end of an attempt: there may be room for another."""
+        self.waiting_room.admission.ended(job_id)
 
     def release_held(self, schedules: list[str]) -> None:
         """Put back on the agenda the next job of each of `schedules` whose previous one has ended."""
@@ -140,6 +161,7 @@ class Publishing:
     def _refresh_gate(self, schedules: list[str]) -> None:
         """Ask SQL which of `schedules` are busy; it does not know yet of what went out a moment ago."""
         on_the_way = self._on_the_way.intersection(schedules)
+        on_the_way |= self.waiting_room.admission.unmarked_schedules().intersection(schedules)
         self.gate.refresh(schedules, store.busy_schedules(self.database, schedules) | on_the_way)
 
     def _carry_out(self, verdict: Verdict) -> None:
@@ -158,6 +180,7 @@ class Publishing:
             confirmed = self.publisher.publish(batch)
             buried = self._bury_oversized()
         except PublishFailed as error:
+            self.waiting_room.give_back(batch)
             self.agenda.add(batch)
             self.again_at = time.monotonic() + PAUSE_S
             log.warning_once(
@@ -170,6 +193,8 @@ class Publishing:
         failpoint("after_publish_before_mark")
         refused = {job.id for job in batch} - set(confirmed) - buried
         sent = [job for job in batch if job.id not in refused and job.id not in buried]
+        if refused:
+            self.waiting_room.give_back([job for job in batch if job.id in refused])
         self._unmarked.update((job.id, job) for job in sent)
         self._on_the_way.update(job.schedule_id for job in sent if job.schedule_id is not None)
         for job in batch:

@@ -51,7 +51,7 @@ def list_command(context: click.Context, /, *, limit: int, as_json: bool, **give
             "DONE",
             "ATTEMPTS",
             "STARTED",
-            "REASON OR ERROR",
+            "WHY",
         ],
         [
             (
@@ -63,7 +63,7 @@ def list_command(context: click.Context, /, *, limit: int, as_json: bool, **give
                 f"{item['progress']} %",
                 item["attempts"],
                 short_time(item["started_at"]),
-                item["reason"] or last_line(item["error"]),
+                _why(item),
             )
             for item in items
         ],
@@ -153,6 +153,12 @@ def _line(item: dict[str, Any]) -> Table:
     bar = ProgressBar(total=100, completed=item["progress"], width=40)
     table.add_row(item["schedule"] or item["type"], item["status"], bar, f"{item['progress']} %", step)
     return table
+
+
+def _why(item: dict[str, Any]) -> str:
+    if item["waits_for"]:
+        return f"waits for room under {item['waits_for']}"
+    return item["reason"] or last_line(item["error"])
 
 
 def last_line(error: str | None) -> str:

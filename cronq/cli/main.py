@@ -24,6 +24,7 @@ COMMANDS = {
     "heatmap": "cronq.cli.heatmap:heatmap",
     "jobs": "cronq.cli.jobs:jobs",
     "leader": "cronq.cli.leader:leader",
+    "limits": "cronq.cli.limits:limits",
     "next": "cronq.cli.next:next_command",
     "status": "cronq.cli.status:status",
     "schedules": "cronq.cli.schedules:schedules",

@@ -155,6 +155,12 @@ class MessageBuilder:
         return self._routes[key]
 
 
+def routed_queue(app: Celery, task: str) -> str:
+    """Return the name of the queue that the app's own routing gives `task`."""
+    route = app.amqp.router.route({}, task, (), {})
+    return str((route.get("queue") or app.amqp.default_queue).name)
+
+
 def announce(message: Message) -> None:
     """Tell those who listen to `after_task_publish` that the broker has `message`."""
     signals.after_task_publish.send(

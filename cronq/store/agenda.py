@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     Row,
@@ -21,7 +22,7 @@ from cronq.job import ACTIVE, State, Trigger
 from cronq.schedule import Overlap, Reason
 from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule, stored
-from cronq.store.tables import FOREIGN, HEAD, batch, job, schedule
+from cronq.store.tables import FOR_ROOM, FOREIGN, HEAD, WAITING, batch, job, schedule
 
 ON_THE_BROKER = (State.PENDING, State.RETRYING)
 """States of a job whose message is, or should be, on the broker (if it was published at all)."""
@@ -70,11 +71,6 @@ class DueJob:
 
 
 _READ = [job.c[name] for name in DueJob.__slots__ if name in job.c]
-_WAITING = (
-    job.c.state.in_([State.SCHEDULED, State.RETRYING]),
-    job.c.published_at.is_(None),
-    job.c.held_at.is_(None),
-)
 _WRITE = [name for name in DueJob.__slots__ if name in job.c]
 
 
@@ -86,6 +82,11 @@ def due_job(row: Row[Any]) -> DueJob:
     values["overlap"] = Overlap(row.overlap)
     values["reason"] = None if row.reason is None else Reason(row.reason)
     return DueJob(**values)
+
+
+def read_columns() -> list[Column[Any]]:
+    """Return the columns that `due_job` reads."""
+    return _READ
 
 
 def lock_due_schedules(
@@ -178,7 +179,7 @@ def advance(connection: Connection, cursors: Sequence[tuple[str, datetime | None
 
 def waiting_jobs(database: Database, *, until: datetime, limit: int) -> list[DueJob]:
     """Return jobs that wait for a due time up to `until`, earliest first."""
-    query = select(*_READ).where(*_WAITING, job.c.due_at <= until).order_by(job.c.due_at).limit(limit)
+    query = select(*_READ).where(text(WAITING), job.c.due_at <= until).order_by(job.c.due_at).limit(limit)
     with database.autocommit() as connection:
         return [due_job(row) for row in connection.execute(query)]
 
@@ -206,7 +207,7 @@ def foreign_jobs(
 
 def read_waiting(database: Database, ids: Sequence[str]) -> list[DueJob]:
     """Return those of the jobs `ids` that wait for a due time."""
-    query = select(*_READ).where(job.c.id.in_(ids), *_WAITING)
+    query = select(*_READ).where(job.c.id.in_(ids), text(WAITING))
     with database.autocommit() as connection:
         return [due_job(row) for row in connection.execute(query)]
 
@@ -228,7 +229,7 @@ def mark_published(database: Database, sent: Sequence[DueJob]) -> None:
     if not sent:
         return
     now = database.now()
-    values = {"published_at": now, "publishes": job.c.publishes + 1, "updated_at": now}
+    values = {"published_at": now, "publishes": job.c.publishes + 1, "updated_at": now, "waits_for": None}
     first = [each.id for each in sent if each.state is not State.RETRYING]
     # A retry that was sent, ran and is due for yet another one has counted an attempt since.
     again = [{"_id": each.id, "_attempts": each.attempts} for each in sent if each.state is State.RETRYING]
@@ -270,14 +271,19 @@ def mark_skipped(database: Database, ids: Sequence[str], reason: Reason) -> None
 
 
 def busy_schedules(database: Database, ids: Sequence[str] | None = None) -> set[str]:
-    """Return the schedules (all, or those of `ids`) that have a job, or a batch, going on."""
+    """Return the schedules (all, or of `ids`) that have a job or a batch going on, or waiting for room."""
     jobs = select(job.c.schedule_id).where(
         job.c.state.in_(ACTIVE), text(HEAD), job.c.schedule_id.is_not(None)
     )
+    waiting = select(job.c.schedule_id).where(text(FOR_ROOM), job.c.schedule_id.is_not(None))
     batches = select(batch.c.schedule_id).where(batch.c.ended_at.is_(None))
     busy: set[str] = set()
     with database.autocommit() as connection:
-        for query, owner in ((jobs, job.c.schedule_id), (batches, batch.c.schedule_id)):
+        for query, owner in (
+            (jobs, job.c.schedule_id),
+            (waiting, job.c.schedule_id),
+            (batches, batch.c.schedule_id),
+        ):
             for chunk in [None] if ids is None else _chunks(ids):
                 asked = query if chunk is None else query.where(owner.in_(chunk))
                 busy.update(connection.execute(asked.distinct()).scalars())

@@ -79,16 +79,16 @@ def claim(database: Database, job_id: str, *, token: str, worker: str, lease_s: 
     values = {"id": job_id, "token": token, "worker": worker, "lease_s": lease_s}
     try:
         with database.direct() as run:
-            rows = run(_claim_sql(database), values)
+            rows = run(claim_sql(database), values)
     except IntegrityError:
         # cronq_job_one_running_per_schedule: another job of this schedule runs, and overlap is not allowed.
         return None
-    row = next(iter(rows), None)
-    return None if row is None else Claim(row[0], row[1], row[2], row[3] is not None, row[4])
+    return claimed(rows)
 
 
 @lru_cache(maxsize=8)
-def _claim_sql(database: Database) -> str:
+def claim_sql(database: Database) -> str:
+    """Return the statement that takes a lease; its rows go to `claimed`."""
     # A claim that a crash of PostgreSQL itself loses is as if it had never been: the settlement that follows
     # is durable, and makes everything before it durable.
     relaxed = (
@@ -100,7 +100,7 @@ def _claim_sql(database: Database) -> str:
         UPDATE cronq_job SET
             attempts = attempts + CASE WHEN state = 'RUNNING' THEN 0 ELSE 1 END,
             state = 'RUNNING', lease_token = :token, worker = :worker,
-            lease_until = {database.now_sql(":lease_s")},
+            lease_until = {database.now_sql(":lease_s")}, waits_for = NULL,
             started_at = {database.now_sql()}, updated_at = {database.now_sql()},
             published_at = coalesce(published_at, {database.now_sql()})
         WHERE id = :id AND due_at <= {database.now_sql(str(EARLY_S))}
@@ -112,6 +112,12 @@ def _claim_sql(database: Database) -> str:
             {relaxed}
         RETURNING attempts, max_attempts + attempts_before, crashes, cancel_requested_at, attempts_before
     """
+
+
+def claimed(rows: Sequence[Sequence[Any]]) -> Claim | None:
+    """Return what the statement gave."""
+    row = next(iter(rows), None)
+    return None if row is None else Claim(row[0], row[1], row[2], row[3] is not None, row[4])
 
 
 def renew(database: Database, tokens: Sequence[str], *, lease_s: float) -> dict[str, Stop]:

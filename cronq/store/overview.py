@@ -112,6 +112,7 @@ def planned_jobs(database: Database, limit: int) -> list[RowMapping]:
             job.c.state.in_([State.SCHEDULED, State.RETRYING]),
             job.c.published_at.is_(None),
             job.c.held_at.is_(None),
+            job.c.waits_for.is_(None),
             job.c.due_at > database.clock(),
         )
         .order_by(job.c.due_at)
@@ -130,6 +131,7 @@ def overdue_jobs(database: Database, limit: int) -> list[RowMapping]:
             job.c.state.in_([State.SCHEDULED, State.RETRYING]),
             job.c.published_at.is_(None),
             job.c.held_at.is_(None),
+            job.c.waits_for.is_(None),
             job.c.due_at < late,
         )
         .order_by(job.c.due_at)

@@ -90,10 +90,18 @@ deploy = Table(
     Column("at", UtcDateTime, nullable=False),
 )
 
-_WAITING = text("state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL")
+WAITING = (
+    "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL AND waits_for IS NULL"
+)
+"""Jobs that wait for their due time, or to be sent."""
+FOR_ROOM = (
+    "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL "
+    "AND waits_for IS NOT NULL"
+)
+"""Due jobs that wait for room under a limit."""
 _PUBLISHED = text("state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL")
 FOREIGN = (
-    "published_at IS NULL AND held_at IS NULL AND (state = 'RETRYING' OR "
+    "published_at IS NULL AND held_at IS NULL AND waits_for IS NULL AND (state = 'RETRYING' OR "
     "(state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
 )
 """Jobs that wait for a due time and that the leader did not plan itself: it has to find them."""
@@ -139,6 +147,7 @@ job = Table(
     Column("exclusive", Boolean, nullable=False, comment="may not run beside another job of its schedule"),
     Column("state", String(16), nullable=False),
     Column("reason", String(24), comment="of SKIPPED: why"),
+    Column("waits_for", String(300), comment="the limit that a due job waits for room under"),
     Column(
         "coalesced_into", UtcDateTime, comment="of SKIPPED by coalescing: the fire time that runs instead"
     ),
@@ -178,7 +187,22 @@ job = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     # The guarantee that no lock can give: a fire time is planned once, whoever plans it how often.
     UniqueConstraint("schedule_id", "fire_time", "item", name="cronq_job_one_per_fire_time"),
-    Index("cronq_job_waiting", "due_at", postgresql_where=_WAITING, sqlite_where=_WAITING),
+    Index("cronq_job_waiting", "due_at", postgresql_where=text(WAITING), sqlite_where=text(WAITING)),
+    Index(
+        "cronq_job_for_room",
+        "task",
+        "tenant",
+        "queue",
+        "due_at",
+        postgresql_where=text(FOR_ROOM),
+        sqlite_where=text(FOR_ROOM),
+    ),
+    Index(
+        "cronq_job_for_room_by_schedule",
+        "schedule_id",
+        postgresql_where=text(FOR_ROOM),
+        sqlite_where=text(FOR_ROOM),
+    ),
     Index("cronq_job_foreign", "due_at", "id", postgresql_where=text(FOREIGN), sqlite_where=text(FOREIGN)),
     Index("cronq_job_active", "schedule_id", postgresql_where=_ACTIVE, sqlite_where=_ACTIVE),
     Index(
@@ -340,4 +364,29 @@ token = Table(
     Column("digest", String(64), nullable=False, comment="SHA-256 of the secret part"),
     Column("created_at", UtcDateTime, nullable=False),
     Column("revoked_at", UtcDateTime, comment="kept, so that its name stays in the records"),
+)
+
+breaker = Table(
+    "cronq_breaker",
+    metadata,
+    Column("key", String(300), primary_key=True, comment="dependency:<name>"),
+    Column("state", String(16), nullable=False),
+    Column("failures", Integer, nullable=False, comment="in a row"),
+    Column("trials", Integer, nullable=False, comment="half open: how many jobs may run at a time"),
+    Column("passed", Integer, nullable=False, comment="of these, how many went well"),
+    Column("wait_s", Float, nullable=False),
+    Column("until", UtcDateTime, comment="open: when the next job may try"),
+    Column("error", Text),
+    Column("since", UtcDateTime, nullable=False, comment="of its state"),
+)
+
+limit = Table(
+    "cronq_limit",
+    metadata,
+    Column(
+        "key", String(300), primary_key=True, comment="tenant, queue:mail, dependency:payments, tier:gold"
+    ),
+    Column("source", String(255), nullable=False, comment="code:<app>: who declares it"),
+    Column("definition", JSON, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
 )

@@ -39,6 +39,7 @@ class Work:
     default_attempts: int  #: how many attempts the task's own settings allow
     policies: tuple[Policy, ...] = ()  #: how it wants failures handled that it does not handle itself
     time_out: tuple[type[Exception], ...] = ()  #: what its soft time limit raises
+    queue: str | None = None  #: that the message came by
     time_limit_s: float | None = None  #: after which Celery ends the worker's child
     soft_time_limit_s: float | None = None
     events: bool = True  #: whether Celery's events may show it
@@ -47,7 +48,7 @@ class Work:
 class Desk(Books, Protocol):
     """Where an attempt gets its lease and hands in its outcome."""
 
-    def claim(self, job_id: str, token: str, worker: str) -> Claim | None:
+    def claim(self, work: Work, token: str) -> Claim | None:
         """Take the lease; None: nothing to do here."""
 
     def still_holds(self, token: str, asked: float) -> bool:
@@ -82,7 +83,7 @@ class Ended:
 def run_attempt(desk: Desk, work: Work, body: Callable[[], Any], on_claim: Callable[[Claim], None]) -> Ended:
     """Claim the job, run `body`, settle. Does nothing if the job is another's, over, or not due."""
     token, asked = str(uuid.uuid4()), time.monotonic()
-    claim = desk.claim(work.job_id, token, work.worker)
+    claim = desk.claim(work, token)
     if claim is None:
         log.info("job.refused", job=work.job_id, why="it is another worker's, over, or not due")
         return Ended(None)

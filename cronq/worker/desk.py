@@ -29,9 +29,13 @@ from cronq.store.attempts import (
 )
 from cronq.store.database import Database, is_outage
 from cronq.store.dead_messages import DeadMessage, record_message
+from cronq.store.guarded import Guard, claim_guarded
 from cronq.store.once import Remembered, recall, remember
 from cronq.telemetry.log import get_logger
+from cronq.worker.attempt import Work
+from cronq.worker.breakers import tell_breakers
 from cronq.worker.expansion import expand
+from cronq.worker.guards import Guards
 from cronq.worker.lease_keeper import LeaseKeeper, Limits
 
 T = TypeVar("T")
@@ -61,6 +65,7 @@ class StoreDesk:
         self._database, self._client, self._board, self._settings = database, client, board, settings
         self._events = events
         self._is_child = _is_pool_child()
+        self._guards = Guards(database)
         self._keeper = LeaseKeeper(
             database,
             lease_s=settings.lease_s,
@@ -68,13 +73,25 @@ class StoreDesk:
             end_process=_end_process if self._is_child else None,
         )
 
-    def claim(self, job_id: str, token: str, worker: str) -> Claim | None:
+    def claim(self, work: Work, token: str) -> Claim | None:
         """Take the lease; wait for a database that is away."""
-        lease_s = self._settings.lease_s
-        return _patiently(
-            lambda: claim(self._database, job_id, token=token, worker=worker, lease_s=lease_s),
-            patience_s=CLAIM_PATIENCE_S,
-        )
+        got = _patiently(lambda: self._claim(work, token), patience_s=CLAIM_PATIENCE_S)
+        if isinstance(got, str):
+            log.info("job.sent_back", job=work.job_id, why=f"there is no room under {got}")
+            send_notice(self._client, self._settings.key_prefix, "job", job_id=work.job_id)
+            return None
+        return got
+
+    def _claim(self, work: Work, token: str) -> Claim | str | None:
+        job_id, worker, lease_s = work.job_id, work.worker, self._settings.lease_s
+        # A queue's limit is the leader's alone: what the broker has of it is few enough.
+        guards = [each for each in self._guards_of(work) if each[1].kind != "queue"]
+        if guards:
+            return claim_guarded(self._database, job_id, guards, token=token, worker=worker, lease_s=lease_s)
+        return claim(self._database, job_id, token=token, worker=worker, lease_s=lease_s)
+
+    def _guards_of(self, work: Work) -> list[Guard]:
+        return self._guards.of(work.tenant, work.task, work.queue)
 
     def still_holds(self, token: str, asked: float) -> bool:
         """Tell whether a lease that was asked for at the monotonic instant `asked` is still held.
@@ -147,13 +164,22 @@ class StoreDesk:
         """Write down a message that nobody can run; None: the database is away, nothing is written."""
         return _patiently(lambda: record_message(self._database, message), patience_s=REFUSE_PATIENCE_S)
 
-    def tell_leader(self, settlement: Settlement, schedule_id: str | None, *, ends_awaited: bool) -> None:
-        """Let the leader know at once what it would otherwise find within a second."""
-        prefix = self._settings.key_prefix
+    def tell_leader(self, work: Work, settlement: Settlement, awaited_by: str | None) -> None:
+        """Let the leader know at once what it would otherwise find within a second.
+
+        awaited_by: the schedule whose next job may wait for this end.
+        """
+        prefix, job_id = self._settings.key_prefix, work.job_id
+        moved = _patiently(
+            lambda: tell_breakers(self._database, self._guards_of(work), settlement), patience_s=5.0
+        )
+        if moved:
+            send_notice(self._client, prefix, "breaker")
         if settlement.state is State.RETRYING:
-            send_notice(self._client, prefix, "job", job_id=settlement.job_id)
-        elif ends_awaited and schedule_id is not None and settlement.state in ENDS:
-            send_notice(self._client, prefix, "ended", schedule_id=schedule_id)
+            send_notice(self._client, prefix, "job", job_id=job_id)
+        elif settlement.state in ENDS and (awaited_by is not None or self._guards_of(work)):
+            facts = {} if awaited_by is None else {"schedule_id": awaited_by}
+            send_notice(self._client, prefix, "ended", job_id=job_id, **facts)
 
     def expand(self, head_id: str) -> dict[str, int]:
         """Add the jobs of a batch, and let the leader know."""

@@ -81,7 +81,7 @@ def _around(
         ended = run_attempt(desk, work, body, on_claim)
         if ended.settlement is not None:
             desk.tell_leader(
-                ended.settlement, facts.get("schedule_id"), ends_awaited=bool(facts.get("notify"))
+                work, ended.settlement, facts.get("schedule_id") if facts.get("notify") else None
             )
         if ended.exits:
             raise SystemExit
@@ -175,6 +175,7 @@ def _work(task: Any, request: Any, facts: dict[str, Any], policies: tuple[Policy
         schedule=facts.get("schedule"),
         fire_time=None if fire_time is None else datetime.fromisoformat(fire_time),
         tenant=facts.get("tenant"),
+        queue=(request.delivery_info or {}).get("routing_key"),
         worker=f"{request.hostname}/{os.getpid()}",
         default_attempts=UNLIMITED if task.max_retries is None else int(task.max_retries) + 1,
         # What its author says of the task's failures is not said of finding what there is to do.

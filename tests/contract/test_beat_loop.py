@@ -54,6 +54,14 @@ class FakeBroker:
     oversized: set[str] = field(default_factory=set)
     outages: tuple[type[BaseException], ...] = (OSError,)
 
+    depths: dict[str, int] = field(default_factory=dict)
+
+    def queue_of(self, _task: str, queue: str | None) -> str:
+        return queue or "celery"
+
+    def depth(self, queue: str) -> int:
+        return self.depths.get(queue, 0)
+
     def render(self, due: DueJob) -> None:
         due.message = "written"
 
@@ -227,7 +235,7 @@ def test_a_waiting_job_goes_out_when_the_leader_hears_of_the_end(world: World) -
     assert world.broker.sent == []
     assert world.rows.state(waiting) is State.SCHEDULED
     world.rows.settle(running)
-    world.loop.notice({"kind": "ended", "schedule_id": schedule_id("s")})
+    world.loop.notice({"kind": "ended", "job_id": running, "schedule_id": schedule_id("s")})
     world.step()
     assert world.broker.sent == [waiting]
 

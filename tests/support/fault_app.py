@@ -44,6 +44,30 @@ def work() -> None:
     note("end")
 
 
+@app.task(name="faults.nap")
+def nap() -> None:
+    """Take long enough for another to run at the same time."""
+    note("start")
+    time.sleep(0.1)
+    note("end")
+
+
+@app.task(
+    name="faults.call",
+    autoretry_for=(ConnectionError,),
+    max_retries=50,
+    retry_backoff=False,
+    default_retry_delay=0,
+)
+def call() -> None:
+    """Call a service that is well only while the gate is open."""
+    note("start")
+    if not Path(os.environ["FAULT_GATE"]).exists():
+        raise ConnectionError("the service does not answer")
+    time.sleep(0.05)
+    note("end")
+
+
 @app.task(name="faults.hold")
 def hold() -> str:
     """Work until the test opens the gate."""

@@ -39,7 +39,7 @@ class FakeDesk:
     settled: list[Settlement] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
 
-    def claim(self, job_id: str, token: str, worker: str) -> Claim | None:
+    def claim(self, work: Work, token: str) -> Claim | None:
         self.events.append("claim")
         self.token = token
         return self.offer

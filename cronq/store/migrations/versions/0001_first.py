@@ -90,6 +90,21 @@ def upgrade() -> None:
         sqlite_where=sa.text("ended_at IS NULL"),
     )
     op.create_table(
+        "cronq_breaker",
+        sa.Column("key", sa.String(length=300), nullable=False, comment="dependency:<name>"),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("failures", sa.Integer(), nullable=False, comment="in a row"),
+        sa.Column(
+            "trials", sa.Integer(), nullable=False, comment="half open: how many jobs may run at a time"
+        ),
+        sa.Column("passed", sa.Integer(), nullable=False, comment="of these, how many went well"),
+        sa.Column("wait_s", sa.Float(), nullable=False),
+        sa.Column("until", UtcDateTime(), nullable=True, comment="open: when the next job may try"),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("since", UtcDateTime(), nullable=False, comment="of its state"),
+        sa.PrimaryKeyConstraint("key"),
+    )
+    op.create_table(
         "cronq_dead_message",
         sa.Column("id", sa.String(length=36), nullable=False),
         sa.Column("dead_at", UtcDateTime(), nullable=False),
@@ -168,6 +183,12 @@ def upgrade() -> None:
         ),
         sa.Column("state", sa.String(length=16), nullable=False),
         sa.Column("reason", sa.String(length=24), nullable=True, comment="of SKIPPED: why"),
+        sa.Column(
+            "waits_for",
+            sa.String(length=300),
+            nullable=True,
+            comment="the limit that a due job waits for room under",
+        ),
         sa.Column(
             "coalesced_into",
             UtcDateTime(),
@@ -289,15 +310,39 @@ def upgrade() -> None:
         sqlite_where=sa.text("dead_at IS NOT NULL"),
     )
     op.create_index(
+        "cronq_job_for_room",
+        "cronq_job",
+        ["task", "tenant", "queue", "due_at"],
+        unique=False,
+        postgresql_where=sa.text(
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL AND waits_for IS NOT NULL"
+        ),
+        sqlite_where=sa.text(
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL AND waits_for IS NOT NULL"
+        ),
+    )
+    op.create_index(
+        "cronq_job_for_room_by_schedule",
+        "cronq_job",
+        ["schedule_id"],
+        unique=False,
+        postgresql_where=sa.text(
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL AND waits_for IS NOT NULL"
+        ),
+        sqlite_where=sa.text(
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL AND waits_for IS NOT NULL"
+        ),
+    )
+    op.create_index(
         "cronq_job_foreign",
         "cronq_job",
         ["due_at", "id"],
         unique=False,
         postgresql_where=sa.text(
-            "published_at IS NULL AND held_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
+            "published_at IS NULL AND held_at IS NULL AND waits_for IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
         ),
         sqlite_where=sa.text(
-            "published_at IS NULL AND held_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
+            "published_at IS NULL AND held_at IS NULL AND waits_for IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
         ),
     )
     op.create_index(
@@ -354,10 +399,10 @@ def upgrade() -> None:
         ["due_at"],
         unique=False,
         postgresql_where=sa.text(
-            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL"
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL AND waits_for IS NULL"
         ),
         sqlite_where=sa.text(
-            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL"
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL AND waits_for IS NULL"
         ),
     )
     op.create_table(
@@ -374,6 +419,19 @@ def upgrade() -> None:
         sa.Column("pid", sa.Integer(), nullable=False),
         sa.Column("since", UtcDateTime(), nullable=False),
         sa.PrimaryKeyConstraint("shard"),
+    )
+    op.create_table(
+        "cronq_limit",
+        sa.Column(
+            "key",
+            sa.String(length=300),
+            nullable=False,
+            comment="tenant, queue:mail, dependency:payments, tier:gold",
+        ),
+        sa.Column("source", sa.String(length=255), nullable=False, comment="code:<app>: who declares it"),
+        sa.Column("definition", sa.JSON(), nullable=False),
+        sa.Column("at", UtcDateTime(), nullable=False),
+        sa.PrimaryKeyConstraint("key"),
     )
     op.create_table(
         "cronq_schedule",
@@ -510,15 +568,16 @@ def downgrade() -> None:
         sqlite_where=sa.text("next_fire_at IS NOT NULL AND paused_at IS NULL AND retired_at IS NULL"),
     )
     op.drop_table("cronq_schedule")
+    op.drop_table("cronq_limit")
     op.drop_table("cronq_leader")
     op.drop_index(
         "cronq_job_waiting",
         table_name="cronq_job",
         postgresql_where=sa.text(
-            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL"
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL AND waits_for IS NULL"
         ),
         sqlite_where=sa.text(
-            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL"
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL AND waits_for IS NULL"
         ),
     )
     op.drop_index(
@@ -561,10 +620,30 @@ def downgrade() -> None:
         "cronq_job_foreign",
         table_name="cronq_job",
         postgresql_where=sa.text(
-            "published_at IS NULL AND held_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
+            "published_at IS NULL AND held_at IS NULL AND waits_for IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
         ),
         sqlite_where=sa.text(
-            "published_at IS NULL AND held_at IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
+            "published_at IS NULL AND held_at IS NULL AND waits_for IS NULL AND (state = 'RETRYING' OR (state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
+        ),
+    )
+    op.drop_index(
+        "cronq_job_for_room_by_schedule",
+        table_name="cronq_job",
+        postgresql_where=sa.text(
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL AND waits_for IS NOT NULL"
+        ),
+        sqlite_where=sa.text(
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL AND waits_for IS NOT NULL"
+        ),
+    )
+    op.drop_index(
+        "cronq_job_for_room",
+        table_name="cronq_job",
+        postgresql_where=sa.text(
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL AND waits_for IS NOT NULL"
+        ),
+        sqlite_where=sa.text(
+            "state IN ('SCHEDULED', 'RETRYING') AND published_at IS NULL AND held_at IS NULL AND waits_for IS NOT NULL"
         ),
     )
     op.drop_index(
@@ -623,6 +702,7 @@ def downgrade() -> None:
     )
     op.drop_index("cronq_dead_message_by_time", table_name="cronq_dead_message")
     op.drop_table("cronq_dead_message")
+    op.drop_table("cronq_breaker")
     op.drop_index(
         "cronq_batch_open",
         table_name="cronq_batch",

@@ -1,0 +1,75 @@
+"""Deletes what is over: expired sessions, rows that were marked as deleted long ago, old log files.
+
+In small transactions, so that nobody waits for a clean-up; one that is killed goes on the next time.
+"""
+
+import os
+import sqlite3
+import time
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from celery import shared_task
+
+from cronq import progress
+
+BATCH = 500
+KEEP_DELETED = timedelta(days=30)
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS session (id TEXT PRIMARY KEY, expires_at TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS session_expires ON session (expires_at);
+CREATE TABLE IF NOT EXISTS customer (id TEXT PRIMARY KEY, deleted_at TEXT);
+CREATE INDEX IF NOT EXISTS customer_deleted ON customer (deleted_at) WHERE deleted_at IS NOT NULL;
+"""
+
+
+def open_shop() -> sqlite3.Connection:
+    """Open the shop's database; each statement is a transaction of its own."""
+    path = Path(os.environ.get("SHOP_PATH", "data/shop.sqlite"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=30, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.executescript(SCHEMA)
+    return connection
+
+
+@shared_task(name="tasks.delete_expired_sessions")  # type: ignore[untyped-decorator]
+def delete_expired_sessions() -> dict[str, int]:
+    """Delete the sessions that nobody can use any more."""
+    return _delete("session", "expires_at", datetime.now(UTC))
+
+
+@shared_task(name="tasks.purge_deleted_customers")  # type: ignore[untyped-decorator]
+def purge_deleted_customers() -> dict[str, int]:
+    """Delete for good the customers that were marked as deleted thirty days ago."""
+    return _delete("customer", "deleted_at", datetime.now(UTC) - KEEP_DELETED)
+
+
+@shared_task(name="tasks.delete_old_logs")  # type: ignore[untyped-decorator]
+def delete_old_logs(older_than_s: float) -> dict[str, int]:
+    """Delete log files (`*.log`, `*.log.1`, …) that nobody wrote to for so long."""
+    limit, deleted, freed = time.time() - older_than_s, 0, 0
+    folder = Path(os.environ.get("LOGS_DIR", "data/logs"))
+    for path in progress.track(sorted(folder.glob("*.log*")), step="look at each log"):
+        facts = path.lstat()
+        if path.is_symlink() or not path.is_file() or facts.st_mtime > limit:
+            continue
+        path.unlink(missing_ok=True)
+        deleted, freed = deleted + 1, freed + facts.st_size
+    return {"deleted": deleted, "freed_bytes": freed}
+
+
+def _delete(table: str, column: str, before: datetime) -> dict[str, int]:
+    """Delete the rows whose `column` lies before an instant, a batch at a time."""
+    statement = f"""
+        DELETE FROM {table} WHERE rowid IN (
+            SELECT rowid FROM {table} WHERE {column} < ? ORDER BY {column} LIMIT {BATCH}
+        )
+    """  # noqa: S608 - both names are this module's own
+    total = 0
+    with closing(open_shop()) as shop:
+        while deleted := shop.execute(statement, (before.isoformat(),)).rowcount:
+            total += deleted
+            progress.log(f"{total} rows of {table} deleted")
+    return {"deleted": total}
