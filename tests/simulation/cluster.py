@@ -151,7 +151,7 @@ class Cluster:
         )
         ended = run_attempt(desk, work, self._body, lambda _claim: None)
         if ended.settlement is not None:
-            desk.tell_leader(ended.settlement, facts["schedule_id"], ends_awaited=bool(facts["notify"]))
+            desk.tell_leader(work, ended.settlement, facts["schedule_id"] if facts["notify"] else None)
 
     def _body(self) -> str:
         kernel = self.kernel
