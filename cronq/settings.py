@@ -84,7 +84,7 @@ class Settings(BaseSettings):
         "", description="networks that webhooks may go to although they are not public, apart by commas"
     )
     api_rate: float = Field(
-        50.0,
+        100.0,
         ge=0.1,
         description="requests a second that one token, or one address without, may send the API",
     )
