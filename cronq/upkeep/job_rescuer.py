@@ -6,11 +6,12 @@ a moment to renew first. Else each outage longer than a lease would run what was
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from cronq.job import Outcome, State
 from cronq.settings import Settings
 from cronq.store.attempts import Settlement, settle, silent_jobs
-from cronq.store.database import Database
+from cronq.store.database import Database, is_outage
 from cronq.store.terms import Term
 from cronq.telemetry.log import get_logger
 
@@ -38,26 +39,34 @@ class JobRescuer:
         if self._workers_may_be_late():
             return
         for row in silent:
-            crashes = row.crashes + 1
-            dead = crashes >= self._max_crashes
-            cancelled = row.cancel_requested_at is not None
-            state = State.CANCELLED if cancelled else State.FAILED if dead else State.RETRYING
-            settlement = Settlement(
-                job_id=row.id,
-                token=row.lease_token,
-                worker=row.worker,
-                number=row.attempts,
-                outcome=Outcome.LOST,
-                state=state,
-                kind="worker_lost",
-                error=_said(row.worker, crashes, self._max_crashes),
-                dead=state is State.FAILED,
-            )
-            if settle(self._database, settlement, only_expired=True):
-                log.warning(
-                    "job.rescued", job=row.id, worker=row.worker, losses=crashes, state=state,
-                    consequence="it is dead" if dead else "another worker gets it",
-                )  # fmt: skip
+            try:
+                self._rescue(row)
+            except Exception as error:
+                if is_outage(error):
+                    raise
+                log.exception("job.not_rescued", job=row.id, consequence="the others are; it is tried again")
+
+    def _rescue(self, row: Any) -> None:  # noqa: ANN401 - a row of `silent_jobs`
+        crashes = row.crashes + 1
+        dead = crashes >= self._max_crashes
+        cancelled = row.cancel_requested_at is not None
+        state = State.CANCELLED if cancelled else State.FAILED if dead else State.RETRYING
+        settlement = Settlement(
+            job_id=row.id,
+            token=row.lease_token,
+            worker=row.worker,
+            number=row.attempts,
+            outcome=Outcome.LOST,
+            state=state,
+            kind="worker_lost",
+            error=_said(row.worker, crashes, self._max_crashes),
+            dead=state is State.FAILED,
+        )
+        if settle(self._database, settlement, only_expired=True):
+            log.warning(
+                "job.rescued", job=row.id, worker=row.worker, losses=crashes, state=state,
+                consequence="it is dead" if dead else "another worker gets it",
+            )  # fmt: skip
 
     def _workers_may_be_late(self) -> bool:
         """Tell whether SQL was away, or unseen by this beat, so recently that workers may yet renew."""

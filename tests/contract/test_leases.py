@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from cronq.job import Outcome, State
 from cronq.schedule import Overlap
@@ -323,6 +324,24 @@ def test_after_an_outage_workers_may_renew_before_any_is_rescued(database: Datab
         rescuer.run(UNUSED)
     assert rows.state(alive) is State.RUNNING
     assert rows.state(dead) is State.RETRYING
+
+
+def test_one_job_that_cannot_be_rescued_does_not_keep_the_others_from_it(rows: Rows, rescue: Any) -> None:
+    broken, fine = rows.job(), rows.job()
+    for job_id in (broken, fine):
+        rows.claim(job_id, token=job_id)
+        rows.expire(job_id)
+    with rows.database.begin() as connection:
+        # An attempt of this lease is on record, as it never should be: its second outcome cannot be stored.
+        connection.execute(
+            text(
+                "INSERT INTO cronq_attempt (job_id, token, number, ended_at, outcome)"
+                f" VALUES (:id, :id, 1, {rows.database.now_sql()}, 'LOST')"
+            ),
+            {"id": broken},
+        )
+    rescue()
+    assert [rows.state(each) for each in (broken, fine)] == [State.RUNNING, State.RETRYING]
 
 
 def test_a_job_that_keeps_killing_its_worker_is_dead_after_three(rows: Rows, rescue: Any) -> None:
