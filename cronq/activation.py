@@ -19,8 +19,8 @@ def activate() -> None:
 
 
 def _prepare_worker(instance: Any, options: Any, **_kwargs: Any) -> None:  # noqa: ANN401
-    from cronq.app import prepare_worker  # noqa: PLC0415 - only a worker needs all of it
-    from cronq.errors import CronqError  # noqa: PLC0415
+    from cronq.errors import CronqError  # noqa: PLC0415 - only a worker needs all of it
+    from cronq.worker_setup import prepare_worker  # noqa: PLC0415
 
     try:
         events = instance.app.either("worker_send_task_events", options.get("task_events"))

@@ -4,13 +4,12 @@ import os
 import secrets
 import socket
 import threading
-import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import redis
-from celery import Celery, signals
+from celery import Celery
 
 from cronq.beat.catalog import collect, take_over
 from cronq.beat.loop import BeatLoop, Upkeep
@@ -26,12 +25,11 @@ from cronq.coordination.roll_call import RollCall
 from cronq.delivery.dead_letter_queue import DeadLetterQueue
 from cronq.delivery.progress_event import ProgressEvents
 from cronq.delivery.publisher import open_publisher
-from cronq.delivery.quarantine import drop_malformed, guard_redis_transport, keep_malformed, read_malformed
-from cronq.delivery.reconnect import reconnect_promptly
+from cronq.delivery.quarantine import drop_malformed, read_malformed
 from cronq.progress.board import Board
 from cronq.settings import Settings, load_settings
-from cronq.store.agenda import set_next_by_delay
 from cronq.store.database import Database
+from cronq.store.delays import set_next_by_delay
 from cronq.store.limits import write_limits
 from cronq.store.schema import require_schema
 from cronq.store.terms import Term
@@ -44,10 +42,6 @@ from cronq.upkeep.failure_watcher import FailureWatcher
 from cronq.upkeep.job_rescuer import JobRescuer
 from cronq.upkeep.publish_reconciler import PublishReconciler
 from cronq.worker.desk import StoreDesk
-from cronq.worker.lease_guardian import LeaseGuardian
-from cronq.worker.refusal import guard_consumer
-from cronq.worker.task import hand_back_when_cold, wrap_tasks
-from cronq.worker.webhook import add_webhook_task
 
 log = get_logger(__name__)
 
@@ -87,7 +81,7 @@ class Cronq:
     @cached_property
     def desk(self) -> StoreDesk:
         """Where this process's attempts get their leases."""
-        hostname = _senders_of_events.get(id(self.app))
+        hostname = senders_of_events.get(id(self.app))
         events = None if hostname is None else ProgressEvents(self.app, hostname)
         return StoreDesk(self.database, self.redis, self.board, self.settings, events)
 
@@ -231,7 +225,7 @@ class Beat:
 
 _parts: dict[tuple[int, int], Cronq] = {}
 _parts_lock = threading.Lock()
-_senders_of_events: dict[int, str] = {}
+senders_of_events: dict[int, str] = {}
 """Apps whose worker sends task events, and its name; its children inherit this."""
 
 
@@ -242,55 +236,6 @@ def cronq_of(app: Celery) -> Cronq:
         if key not in _parts:
             _parts[key] = Cronq(app, load_settings(app.conf))
         return _parts[key]
-
-
-def prepare_worker(app: Celery, hostname: str, *, events: bool) -> None:
-    """Put cronq around the tasks of a worker that starts; raise `CronqError` if it could not do its work.
-
-    An app that neither `configure` nor the environment ties to cronq may never get one of its messages: such
-    a worker starts in any case, and opens the stores with the first one.
-    """
-    if events:
-        _senders_of_events[id(app)] = hostname
-    tied = bool(app.conf.get("cronq_configured")) or "CRONQ_DATABASE_URL" in os.environ
-    if tied:
-        parts = cronq_of(app)
-        require_schema(parts.database)
-        parts.database.dispose()  # pool children must not inherit a connection
-        signals.heartbeat_sent.connect(_NoteWorker(parts), weak=False, dispatch_uid=f"cronq.alive.{id(app)}")
-    add_webhook_task(app, lambda: cronq_of(app).database, lambda: cronq_of(app).settings)
-    reconnect_promptly(app)
-    wrap_tasks(app, lambda: cronq_of(app).desk)
-
-    def on_ready(sender: Any, **_kwargs: Any) -> None:  # noqa: ANN401
-        if sender.pool.__class__.__module__ != "celery.concurrency.prefork":
-            hand_back_when_cold(sender, lambda: cronq_of(app).desk)
-        elif tied:
-            parts = cronq_of(app)
-            LeaseGuardian(parts.database, str(sender.hostname), lease_s=parts.settings.lease_s).start()
-
-    signals.worker_ready.connect(on_ready, weak=False, dispatch_uid=f"cronq.ready.{id(app)}")
-    settings = cronq_of(app).settings
-    guard_redis_transport(lambda text: keep_malformed(cronq_of(app).redis, settings.key_prefix, text))
-    guard_consumer(
-        app,
-        lambda: cronq_of(app).desk,
-        max_payload_bytes=settings.max_payload_bytes,
-        keep_foreign=tied,
-    )
-
-
-class _NoteWorker:
-    """Notes that a worker's event loop turns, at most every other second."""
-
-    def __init__(self, parts: Cronq) -> None:
-        self._parts, self._next = parts, 0.0
-
-    def __call__(self, sender: Any, **_kwargs: Any) -> None:  # noqa: ANN401
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + 2.0
-            hostname = str(sender.eventer.hostname)
-            self._parts.workers.tell(hostname, host=socket.gethostname(), pid=os.getpid())
 
 
 def configure(app: Celery) -> Celery:

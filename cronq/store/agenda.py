@@ -7,12 +7,9 @@ from typing import Any
 
 from sqlalchemy import (
     Column,
-    ColumnElement,
     Connection,
     Row,
     bindparam,
-    func,
-    literal_column,
     select,
     text,
     update,
@@ -23,9 +20,6 @@ from cronq.schedule import Overlap, Reason
 from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule, stored
 from cronq.store.tables import FOR_ROOM, FOREIGN, HEAD, WAITING, batch, job, schedule
-
-ON_THE_BROKER = (State.PENDING, State.RETRYING)
-"""States of a job whose message is, or should be, on the broker (if it was published at all)."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,38 +103,6 @@ def lock_due_schedules(
         .with_for_update()
     )
     return [stored(row) for row in connection.execute(query)]
-
-
-def set_next_by_delay(database: Database, shard: int) -> int:
-    """Give each fixed-delay schedule whose last job has ended its next fire time; return how many there were.
-
-    It is counted from that end, however late this is called.
-    """
-    ended = "(SELECT max(finished_at) FROM cronq_job WHERE cronq_job.schedule_id = cronq_schedule.id)"
-    if database.dialect == "sqlite":
-        counted = f"strftime('%Y-%m-%d %H:%M:%f000', {ended}, delay_s || ' seconds')"
-    else:
-        counted = f"{ended} + make_interval(secs => delay_s)"
-    after = f"coalesce({counted}, {database.now_sql()})"
-    going_on = (
-        select(job.c.id)
-        .where(job.c.schedule_id == schedule.c.id, job.c.state.in_([State.SCHEDULED, *ACTIVE]))
-        .exists()
-    )
-    with database.begin() as connection:
-        done = connection.execute(
-            update(schedule)
-            .where(
-                schedule.c.shard == shard,
-                schedule.c.delay_s.is_not(None),
-                schedule.c.next_fire_at.is_(None),
-                schedule.c.retired_at.is_(None),
-                schedule.c.fault.is_(None),
-                ~going_on,
-            )
-            .values(next_fire_at=literal_column(after))
-        )
-    return done.rowcount
 
 
 def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJob], now: datetime) -> int:
@@ -297,34 +259,6 @@ def buffers_of(database: Database, ids: Sequence[str]) -> dict[str, int]:
     query = select(schedule.c.id, schedule.c.definition).where(schedule.c.id.in_(ids))
     with database.autocommit() as connection:
         return {row.id: int(row.definition["buffer"]) for row in connection.execute(query)}
-
-
-def unclaimed_jobs(database: Database, *, after_s: float, limit: int) -> list[DueJob]:
-    """Return jobs whose message went out long ago and that nobody claimed, oldest first.
-
-    Long ago: `after_s`, twice that after the second publish, and so on up to 64 times.
-    """
-    doublings = "CASE WHEN publishes > 7 THEN 6 WHEN publishes < 2 THEN 0 ELSE publishes - 1 END"
-    long_ago: ColumnElement[datetime] = literal_column(database.now_sql(f"-{after_s} * (1 << ({doublings}))"))
-    query = (
-        select(*_READ)
-        .where(job.c.state.in_(ON_THE_BROKER), job.c.published_at <= long_ago)
-        .order_by(job.c.published_at)
-        .limit(limit)
-    )
-    with database.autocommit() as connection:
-        return [due_job(row) for row in connection.execute(query)]
-
-
-def count_on_broker(database: Database) -> dict[tuple[str, str | None], int]:
-    """Return how many messages should be on the broker by (task, queue); queue None: routed by the task."""
-    query = (
-        select(job.c.task, job.c.queue, func.count())
-        .where(job.c.state.in_(ON_THE_BROKER), job.c.published_at.is_not(None))
-        .group_by(job.c.task, job.c.queue)
-    )
-    with database.autocommit() as connection:
-        return {(row[0], row[1]): row[2] for row in connection.execute(query)}
 
 
 def _chunks(ids: Sequence[str], size: int = 1000) -> Iterable[Sequence[str]]:

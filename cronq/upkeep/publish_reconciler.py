@@ -10,9 +10,10 @@ from collections import Counter
 from cronq.delivery.failure import PublishFailed
 from cronq.delivery.publisher import Publisher
 from cronq.settings import Settings
-from cronq.store.agenda import DueJob, count_on_broker, mark_published, unclaimed_jobs
+from cronq.store.agenda import DueJob, mark_published
 from cronq.store.database import Database
 from cronq.store.terms import Term
+from cronq.store.unclaimed import count_on_broker, unclaimed_jobs
 from cronq.telemetry.log import get_logger
 
 BATCH = 500

@@ -17,20 +17,19 @@ from cronq.schedule import Reason, Schedule, schedule_id
 from cronq.store.agenda import (
     advance,
     busy_schedules,
-    count_on_broker,
     foreign_jobs,
     lock_due_schedules,
     mark_published,
     mark_skipped,
     read_waiting,
-    set_next_by_delay,
-    unclaimed_jobs,
     waiting_jobs,
 )
 from cronq.store.database import Database
+from cronq.store.delays import set_next_by_delay
 from cronq.store.jobs import add_job, check_payload, request_cancel, retry_dead
 from cronq.store.schedules import get_schedule, list_schedules
 from cronq.store.terms import Term, hold_term, read_term
+from cronq.store.unclaimed import count_on_broker, unclaimed_jobs
 from cronq.timing import Cron, Delay, Every
 
 from .rows import Rows, at_once, job_value

@@ -1,0 +1,41 @@
+"""Which messages may be lost? Jobs that were published and that nobody claimed."""
+
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, func, literal_column, select
+
+from cronq.job import State
+from cronq.store.agenda import DueJob, due_job, read_columns
+from cronq.store.database import Database
+from cronq.store.tables import job
+
+ON_THE_BROKER = (State.PENDING, State.RETRYING)
+"""States of a job whose message is, or should be, on the broker (if it was published at all)."""
+
+
+def unclaimed_jobs(database: Database, *, after_s: float, limit: int) -> list[DueJob]:
+    """Return jobs whose message went out long ago and that nobody claimed, oldest first.
+
+    Long ago: `after_s`, twice that after the second publish, and so on up to 64 times.
+    """
+    doublings = "CASE WHEN publishes > 7 THEN 6 WHEN publishes < 2 THEN 0 ELSE publishes - 1 END"
+    long_ago: ColumnElement[datetime] = literal_column(database.now_sql(f"-{after_s} * (1 << ({doublings}))"))
+    query = (
+        select(*read_columns())
+        .where(job.c.state.in_(ON_THE_BROKER), job.c.published_at <= long_ago)
+        .order_by(job.c.published_at)
+        .limit(limit)
+    )
+    with database.autocommit() as connection:
+        return [due_job(row) for row in connection.execute(query)]
+
+
+def count_on_broker(database: Database) -> dict[tuple[str, str | None], int]:
+    """Return how many messages should be on the broker by (task, queue); queue None: routed by the task."""
+    query = (
+        select(job.c.task, job.c.queue, func.count())
+        .where(job.c.state.in_(ON_THE_BROKER), job.c.published_at.is_not(None))
+        .group_by(job.c.task, job.c.queue)
+    )
+    with database.autocommit() as connection:
+        return {(row[0], row[1]): row[2] for row in connection.execute(query)}
