@@ -53,7 +53,7 @@ def here(processes: Processes, broker_url: str, redis_url: str, tmp_path: Path) 
     here = Here(processes, env, tmp_path / "gate", f"http://127.0.0.1:{port}")
     assert processes.cronq("upgrade", "db", "upgrade", env=env).wait(60) == 0
     processes.celery("flower", APP, "flower", f"--port={port}", "--address=127.0.0.1", env=env)
-    wait_for(lambda: here.tasks() == [], 30, "Flower to answer", ignoring=OSError)
+    wait_for(lambda: here.tasks() == [], 60, "Flower to answer", ignoring=OSError)
     return here
 
 
@@ -61,7 +61,7 @@ def start(here: Here, pool: str, *args: str) -> None:
     worker = here.processes.worker("worker", APP, "--pool", pool, "-c", "2", *args, env=here.env)
     # Flower hears only what is sent while it listens: the worker's own sign of life comes first.
     if "-E" in args:
-        wait_for(lambda: here.ask("/workers?json=1")["data"], 30, "Flower to hear the worker")
+        wait_for(lambda: here.ask("/workers?json=1")["data"], 60, "Flower to hear the worker")
     else:
         wait_for(lambda: " ready." in worker.output(), 30, "the worker")
     here.env["DUE_AT"] = (datetime.now(UTC) + timedelta(seconds=5)).isoformat()
@@ -72,7 +72,7 @@ def eventually(here: Here, right: Callable[[dict[str, Any]], bool], **wanted: st
     def found() -> dict[str, Any] | None:
         return next((task for task in here.tasks(**wanted) if right(task)), None)
 
-    task = wait_for(found, 30, "Flower to show it")
+    task = wait_for(found, 60, "Flower to show it")
     assert task is not None
     return task
 
