@@ -68,7 +68,7 @@ def write(
     for number, run in enumerate(runs, start=1):
         plot = f"{NAME}-{number}.svg"
         (folder / plot).write_text(draw(run))
-        lines += [f"## On {run.setup.title}\n", f"![Lateness over time]({plot})\n", *_faults(run)]
+        lines += [f"## {number}. On {run.setup.title}\n", f"![Lateness over time]({plot})\n", *_faults(run)]
     lines += [*_beside(tallies), *_mutants(mutants), LIMITS]
     lines += ["## The line that the bench ended with\n", f"```json\n{json.dumps(figures)}\n```"]
     path = folder / f"{NAME}.md"
