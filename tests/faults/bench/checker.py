@@ -80,7 +80,7 @@ def check(history: History) -> Verdict:
     _judge_runs(verdict, history, runs)
     _judge_overlaps(verdict, history, by_schedule)
     _judge_settlements(verdict, history)
-    _judge_leaders(verdict, history.lines)
+    _judge_leaders(verdict, history)
     for story in history.ended:
         verdict.add("unexplained", story)
     return verdict
@@ -192,7 +192,7 @@ def _judge_skip(
     allowed = False
     if row.reason == "overlap":
         allowed = each.overlap == "skip" and any(
-            _was_going_on(several, each.at)
+            _was_going_on(history, several, each.at)
             for fire_ms, several in fires.items()
             if each.fire_ms - 60_000 <= fire_ms < each.fire_ms
         )
@@ -203,11 +203,15 @@ def _judge_skip(
         verdict.add("wrongly skipped", f"{each.schedule} at {each.fire_ms} is {row.reason}, for no reason")
 
 
-def _was_going_on(several: Sequence[Run], at: float) -> bool:
-    """Tell whether a job of these runs was at work at that instant, or may have been thought to be."""
+def _was_going_on(history: History, several: Sequence[Run], at: float) -> bool:
+    """Tell whether a job of these runs was at work at that instant, or its end could not be recorded yet."""
     if any(run.end is None for run in several[-1:]):
         return True
-    return max(run.end or 0.0 for run in several) >= at - GOING_ON_S
+    end = max(run.end or 0.0 for run in several)
+    recorded = max(
+        (f.end + GOING_ON_S for f in history.faults if f.start - GOING_ON_S <= end <= f.end), default=end
+    )
+    return recorded >= at - GOING_ON_S
 
 
 def _judge_demanded(verdict: Verdict, history: History, runs: dict[str, list[Run]]) -> None:
@@ -233,7 +237,7 @@ def _judge_runs(verdict: Verdict, history: History, runs: dict[str, list[Run]]) 
         for first, second in pairwise(several):
             line = first.line
             asked = (line.schedule, line.fire_ms) in asks and line.attempt == 1 and first.end is not None
-            asked = asked and second.line.attempt == line.attempt + 1
+            asked = asked and second.line.attempt > line.attempt
             hurt = hurt_by(history, line.process, line.at, second.line.at)
             if not asked and hurt is None and job not in poison and not _is_older(line, history):
                 gap = second.line.at - line.at
@@ -277,14 +281,17 @@ def _judge_settlements(verdict: Verdict, history: History) -> None:
             )
 
 
-def _judge_leaders(verdict: Verdict, lines: Iterable[Line]) -> None:
-    """Two beats that send in turns lead at the same time; a change of leader is one turn, rarely three."""
-    sent = [line for line in lines if line.what == "sent"]
+def _judge_leaders(verdict: Verdict, history: History) -> None:
+    """Two beats that send in turns for longer than a lock lead at the same time.
+
+    An old leader that lost its lock, and not by its own fault, may send until it looks at it again.
+    """
+    sent = [line for line in history.lines if line.what == "sent"]
     turns = [later.at for earlier, later in pairwise(sent) if earlier.process != later.process]
     told = float("-inf")
-    for first, last in zip(turns, turns[ALTERNATIONS - 1 :], strict=False):
-        if last - first <= TOGETHER_S and first > told:
-            verdict.add(
-                "two leaders", f"two beats took turns {ALTERNATIONS} times within {last - first:.1f} s"
-            )
+    for first in turns:
+        together = [turn for turn in turns if first <= turn <= first + TOGETHER_S]
+        span = together[-1] - first
+        if len(together) >= ALTERNATIONS and span > history.lock_s and first > told:
+            verdict.add("two leaders", f"two beats took turns {len(together)} times within {span:.1f} s")
             told = first + TOGETHER_S

@@ -103,7 +103,10 @@ def _wait_until_done(injector: Injector, until: float, within_s: float) -> None:
     if at.kind == "sqlite":
         moment = moment.replace(tzinfo=None)
     ends = ", ".join(f"'{state}'" for state in sorted(ENDS))
-    waiting = f"SELECT count(*) FROM cronq_job WHERE due_at <= :until AND state NOT IN ({ends})"
+    waiting = (
+        "SELECT count(*) FROM cronq_job "
+        f"WHERE coalesce(fire_time, planned_at) <= :until AND state NOT IN ({ends})"
+    )
     deadline = time.monotonic() + within_s
     # Retries are due a little later than what they repeat.
     injector.wait(2.0)

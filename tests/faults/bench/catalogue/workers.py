@@ -32,9 +32,15 @@ def live_runs(injector: Injector, process: str) -> list[Run]:
 
 
 def wait_until_busy(injector: Injector, process: str) -> Run:
-    """Wait until `process` runs a body, and return the one that began last."""
-    injector.wait_until(lambda: live_runs(injector, process), 20, f"{process} to run something")
-    return max(live_runs(injector, process), key=lambda run: run.line.at)
+    """Wait until `process` runs a body that takes its time, and return the one that began last."""
+    found: list[Run] = []
+
+    def busy() -> bool:
+        found[:] = [run for run in live_runs(injector, process) if run.line.schedule in ("long", "slow")]
+        return bool(found)
+
+    injector.wait_until(busy, 20, f"{process} to run something")
+    return max(found, key=lambda run: run.line.at)
 
 
 @kind("worker killed")
