@@ -39,7 +39,7 @@ def wait_until_busy(injector: Injector, process: str) -> Run:
         found[:] = [run for run in live_runs(injector, process) if run.line.schedule in ("long", "slow")]
         return bool(found)
 
-    injector.wait_until(busy, 20, f"{process} to run something")
+    injector.wait_until(busy, 60, f"{process} to run something")
     return max(found, key=lambda run: run.line.at)
 
 
