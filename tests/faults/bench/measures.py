@@ -27,12 +27,15 @@ def handovers(history: History, verdict: Verdict) -> list[float]:
 
 
 def rescues(history: History) -> list[float]:
-    """Return the seconds from each fault that cost a running body its worker to that job's next run."""
+    """Return the seconds from each fault that cost a running body its worker to that job's next run.
+
+    Faults of a single worker only: when a server is away, nobody can be rescued before it is back.
+    """
     found = []
     for several in runs_of(history.lines).values():
         for first, second in pairwise(several):
             fault = hurt_by(history, first.line.process, first.line.at, second.line.at)
-            if fault is not None and first.line.at <= fault.start:
+            if fault is not None and len(fault.hurt) == 1 and first.line.at <= fault.start:
                 found.append(second.line.at - fault.start)
     return found
 
