@@ -4,7 +4,7 @@ A deploy changes, adds and retires its own schedules and touches nobody else's. 
 different deploys, the newer one's schedules stay.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,7 +19,15 @@ from cronq.errors import JobRefused
 from cronq.schedule import Schedule
 from cronq.store.database import Database
 from cronq.store.jobs import check_payload
-from cronq.store.schedules import Change, check_schedule, owners_of, retire, source_of, write_changes
+from cronq.store.schedules import (
+    Change,
+    StoredSchedule,
+    check_schedule,
+    owners_of,
+    retire,
+    source_of,
+    write_changes,
+)
 from cronq.store.tables import deploy
 from cronq.store.terms import Term, hold_term
 from cronq.telemetry.log import get_logger
@@ -71,6 +79,13 @@ def take_over(
 ) -> bool:
     """Make SQL's schedules of `source` the declared ones; False if a newer deploy has done so already."""
     wanted = {schedule.id: schedule for schedule in schedules if _storable(schedule)}
+    # Read and compared before the transaction: ten thousand schedules take seconds, and PostgreSQL ends a
+    # session that is idle in a transaction for so long. No other leader can write in between: the term.
+    with database.autocommit() as connection:
+        stored = source_of(connection, source)
+        owners = owners_of(connection, [i for i in wanted if i not in stored])
+    changes = _changes(wanted, stored, owners, source=source, now=now)
+    gone = [i for i, known in stored.items() if i not in wanted and known.retired_at is None]
     with database.begin() as connection:
         hold_term(connection, term)
         newest = connection.execute(
@@ -85,34 +100,7 @@ def take_over(
                 consequence="the newer schedules stay",
             )
             return False
-        stored = source_of(connection, source)
-        foreign = {i: s for i, s in owners_of(connection, wanted).items() if s != source}
-        for schedule_id, owner in foreign.items():
-            log.error(
-                "schedule.refused",
-                schedule=wanted[schedule_id].name,
-                error=f"{owner} has a schedule of this name",
-                consequence="that one stays; rename yours",
-            )
-        changes = []
-        for schedule in wanted.values():
-            known = stored.get(schedule.id)
-            if schedule.id in foreign or (
-                known is not None
-                and known.definition == schedule
-                and known.retired_at is None
-                and known.fault is None
-            ):
-                continue
-            same_timing = (
-                known is not None
-                and known.retired_at is None
-                and known.fault is None
-                and known.definition.timing == schedule.timing
-            )
-            changes.append(_change(schedule, restart=not same_timing, now=now))
         write_changes(database, connection, changes, source=source, actor=f"deploy {stamp}", shard=term.shard)
-        gone = [i for i, known in stored.items() if i not in wanted and known.retired_at is None]
         retire(database, connection, gone)
         record = database.insert(deploy).values(source=source, stamp=stamp, at=database.now())
         connection.execute(
@@ -124,6 +112,33 @@ def take_over(
         "deploy.taken_over", source=source, declared=len(wanted), changed=len(changes), retired=len(gone)
     )
     return True
+
+
+def _changes(
+    wanted: Mapping[str, Schedule],
+    stored: Mapping[str, StoredSchedule],
+    owners: Mapping[str, str],
+    *,
+    source: str,
+    now: datetime,
+) -> list[Change]:
+    """Return what has to be written so that the stored schedules are the wanted ones."""
+    changes = []
+    for schedule in wanted.values():
+        owner, known = owners.get(schedule.id, source), stored.get(schedule.id)
+        if owner != source:
+            log.error(
+                "schedule.refused",
+                schedule=schedule.name,
+                error=f"{owner} has a schedule of this name",
+                consequence="that one stays; rename yours",
+            )
+            continue
+        alive = known is not None and known.retired_at is None and known.fault is None
+        if known is None or not alive or known.definition != schedule:
+            same_timing = alive and known is not None and known.definition.timing == schedule.timing
+            changes.append(_change(schedule, restart=not same_timing, now=now))
+    return changes
 
 
 def _storable(schedule: Schedule) -> bool:

@@ -1,6 +1,6 @@
 """What is due, and when? The leader's side of the job table: plan, mark as published, skip, look after."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,7 @@ from cronq.schedule import Overlap, Reason
 from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule, stored
 from cronq.store.tables import FOR_ROOM, FOREIGN, HEAD, WAITING, batch, job, schedule
+from cronq.store.values import chunks
 
 
 @dataclass(slots=True, kw_only=True)
@@ -196,7 +197,7 @@ def mark_published(database: Database, sent: Sequence[DueJob]) -> None:
     # A retry that was sent, ran and is due for yet another one has counted an attempt since.
     again = [{"_id": each.id, "_attempts": each.attempts} for each in sent if each.state is State.RETRYING]
     with database.begin() as connection:
-        for chunk in _chunks(first):
+        for chunk in chunks(first):
             connection.execute(
                 update(job)
                 .where(
@@ -224,7 +225,7 @@ def mark_skipped(database: Database, ids: Sequence[str], reason: Reason) -> None
     """Give due fire times that were not published their disposition: not run, because of `reason`."""
     now = database.now()
     with database.begin() as connection:
-        for chunk in _chunks(ids):
+        for chunk in chunks(ids):
             connection.execute(
                 update(job)
                 .where(job.c.id.in_(chunk), job.c.state == State.SCHEDULED)
@@ -246,7 +247,7 @@ def busy_schedules(database: Database, ids: Sequence[str] | None = None) -> set[
             (waiting, job.c.schedule_id),
             (batches, batch.c.schedule_id),
         ):
-            for chunk in [None] if ids is None else _chunks(ids):
+            for chunk in [None] if ids is None else chunks(ids):
                 asked = query if chunk is None else query.where(owner.in_(chunk))
                 busy.update(connection.execute(asked.distinct()).scalars())
     return busy
@@ -259,7 +260,3 @@ def buffers_of(database: Database, ids: Sequence[str]) -> dict[str, int]:
     query = select(schedule.c.id, schedule.c.definition).where(schedule.c.id.in_(ids))
     with database.autocommit() as connection:
         return {row.id: int(row.definition["buffer"]) for row in connection.execute(query)}
-
-
-def _chunks(ids: Sequence[str], size: int = 1000) -> Iterable[Sequence[str]]:
-    return (ids[start : start + size] for start in range(0, len(ids), size))

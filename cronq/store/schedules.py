@@ -13,6 +13,7 @@ from cronq.job import State, Trigger
 from cronq.schedule import After, CatchUp, Join, Overlap, Schedule
 from cronq.store.database import Database
 from cronq.store.tables import BATCH_HEAD, batch, job, schedule, schedule_version
+from cronq.store.values import chunks
 
 LONGEST_NAME: Final = 255
 TOP_PRIORITY: Final = 9
@@ -156,8 +157,12 @@ def source_of(connection: Connection, source: str) -> dict[str, StoredSchedule]:
 
 def owners_of(connection: Connection, ids: Iterable[str]) -> dict[str, str]:
     """Return which source each of the schedules `ids` belongs to."""
-    rows = connection.execute(select(schedule.c.id, schedule.c.source).where(schedule.c.id.in_(list(ids))))
-    return {row.id: row.source for row in rows}
+    query = select(schedule.c.id, schedule.c.source)
+    return {
+        row.id: row.source
+        for part in chunks(list(ids))
+        for row in connection.execute(query.where(schedule.c.id.in_(part)))
+    }
 
 
 def write_changes(
@@ -174,9 +179,21 @@ def write_changes(
     Jobs that were planned ahead under the old version are taken back, so that an edit takes effect at once;
     no fire time before now is added by an edit.
     """
-    if not changes:
-        return
     now = database.clock_in(connection)
+    for part in chunks(changes):
+        _write(database, connection, part, now, source=source, actor=actor, shard=shard)
+
+
+def _write(
+    database: Database,
+    connection: Connection,
+    changes: Sequence[Change],
+    now: datetime,
+    *,
+    source: str,
+    actor: str,
+    shard: int,
+) -> None:
     rows = [_row(change, source=source, shard=shard, now=now) for change in changes]
     insert = database.insert(schedule)
     kept = {"id", "name", "version", "created_at", "shard", "next_fire_at"}
@@ -207,12 +224,13 @@ def write_changes(
 def retire(database: Database, connection: Connection, ids: Sequence[str]) -> None:
     """Stop planning the schedules `ids`; their history stays."""
     now = database.clock_in(connection)
-    connection.execute(
-        update(schedule)
-        .where(schedule.c.id.in_(ids))
-        .values(retired_at=now, updated_at=now, next_fire_at=None)
-    )
-    take_back_planned(connection, ids, now, rewind=False)
+    for part in chunks(ids):
+        connection.execute(
+            update(schedule)
+            .where(schedule.c.id.in_(part))
+            .values(retired_at=now, updated_at=now, next_fire_at=None)
+        )
+        take_back_planned(connection, part, now, rewind=False)
 
 
 def take_back_planned(
