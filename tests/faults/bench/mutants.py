@@ -52,23 +52,6 @@ def _no_unique_key() -> None:
     scheduled.scheduled_job_id = lambda *_args: str(uuid.uuid4())
 
 
-def _no_lease_check() -> None:
-    """A worker settles although its lease is another's, and an attempt may have two outcomes."""
-    from cronq.store import attempts  # noqa: PLC0415
-
-    update = attempts._update
-
-    def careless(*args: Any, **kwargs: Any) -> Any:
-        statement = update(*args, **kwargs)
-        assert "lease_token = CAST(:token AS varchar) AND state = 'RUNNING'" in statement
-        return statement.replace(
-            "lease_token = CAST(:token AS varchar) AND state = 'RUNNING'",
-            "(CAST(:token AS varchar) IS NOT NULL)",
-        )
-
-    attempts._update = careless
-
-
 def _no_claim_check() -> None:
     """A worker runs whatever message it gets."""
     from cronq.store import attempts  # noqa: PLC0415
@@ -177,11 +160,6 @@ MUTANTS = {
     "no unique key": Mutant(
         _no_unique_key, ("schedules set back",), frozenset({"doubled"}), "redis", "postgresql",
         ("ALTER TABLE cronq_job DROP CONSTRAINT cronq_job_one_per_fire_time",),
-    ),
-    "no lease check": Mutant(
-        _no_lease_check, ("worker frozen", "worker frozen at before_settle"), frozenset({"doubly settled"}),
-        "redis", "postgresql",
-        ("ALTER TABLE cronq_attempt DROP CONSTRAINT cronq_attempt_pkey",),
     ),
     "no claim check": Mutant(
         _no_claim_check, ("schedules set back",), frozenset({"doubled"})
