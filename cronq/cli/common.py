@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -37,6 +37,25 @@ STYLES: dict[str, str] = {
 """How a state looks on a terminal; the word says the same."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+Command = Callable[..., Any]
+
+
+def chosen_by(filters: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return what adds the options of a command that acts on ids, or on all that `filters` leave."""
+    options = [
+        click.argument("ids", nargs=-1),
+        click.option("--all", "everything", is_flag=True, help="All of them, without another filter."),
+        click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing."),
+        click.option("--yes", is_flag=True, help="Do not ask."),
+    ]
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return filters(json_option(click.pass_context(command)))
+
+    return add
 
 
 def parts_of(context: click.Context, *, schema: bool = True) -> Cronq:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import click
 
 from cronq.app import Cronq
-from cronq.cli.common import json_option, parts_of, print_json, print_table, short_time
+from cronq.cli.common import chosen_by, json_option, parts_of, print_json, print_table, short_time
 from cronq.cli.jobs import last_line, print_job
 from cronq.coordination.notices import send_notice
 from cronq.retry import Kind
@@ -97,29 +97,15 @@ def show(context: click.Context, *, dead_id: str, as_json: bool) -> None:
             click.echo(f"{name:20} {short_time(value) if isinstance(value, datetime) else value}")
 
 
-def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what `retry` and `discard` share: ids or filters, a dry run, and the question."""
-    for option in reversed(
-        [
-            click.argument("ids", nargs=-1),
-            click.option("--all", "everything", is_flag=True, help="All of them, without another filter."),
-            click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing."),
-            click.option("--yes", is_flag=True, help="Do not ask."),
-        ]
-    ):
-        command = option(command)
-    return _filters(json_option(click.pass_context(command)))
-
-
 @dead.command()
-@_chosen
+@chosen_by(_filters)
 def retry(context: click.Context, /, **given: Any) -> None:  # noqa: ANN401 - the options above
     """Send dead letters back, by id or by filter: a job under its own id, a message to its queue."""
     _act(context, "retry", **given)
 
 
 @dead.command()
-@_chosen
+@chosen_by(_filters)
 def discard(context: click.Context, /, **given: Any) -> None:  # noqa: ANN401 - the options above
     """Take dead letters off the list, by id or by filter. A job stays in the history as it failed."""
     _act(context, "discard", **given)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from cronq.app import Cronq
-from cronq.cli.common import json_option, parts_of, print_json
+from cronq.cli.common import chosen_by, parts_of, print_json
 from cronq.cli.job_filters import job_filters, wanted_jobs
 from cronq.coordination.notices import send_notice
 from cronq.errors import JobRefused
@@ -16,29 +16,15 @@ from cronq.store import jobs as store
 from cronq.store.jobs import JobFilter
 
 
-def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what both share: ids or filters, a dry run, and the question."""
-    for option in reversed(
-        [
-            click.argument("ids", nargs=-1),
-            click.option("--all", "everything", is_flag=True, help="All of them, without another filter."),
-            click.option("--dry-run", is_flag=True, help="Say how many it would be, and do nothing."),
-            click.option("--yes", is_flag=True, help="Do not ask."),
-        ]
-    ):
-        command = option(command)
-    return job_filters(json_option(click.pass_context(command)))
-
-
 @click.command()
-@_chosen
+@chosen_by(job_filters)
 def cancel(context: click.Context, /, **given: Any) -> None:  # noqa: ANN401 - the options above
     """Stop jobs: one that waits never starts; one that runs learns it at its next progress report."""
     _act(context, "cancel", _cancel, bulk.count_stoppable, bulk.stop_jobs, **given)
 
 
 @click.command()
-@_chosen
+@chosen_by(job_filters)
 def retry(context: click.Context, /, **given: Any) -> None:  # noqa: ANN401 - the options above
     """Send failed or timed-out jobs back: the same id, their history kept."""
     _act(context, "retry", _retry, bulk.count_sendable, bulk.send_jobs_back, **given)
