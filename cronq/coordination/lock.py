@@ -11,7 +11,7 @@ class Renewal(IntEnum):
     """What a renewal found."""
 
     LOST = 0  #: another beat holds the lock
-    FOR_ROOM = 1
+    HELD = 1
     REGAINED = 2  #: Redis had lost it; it is held again
 
 

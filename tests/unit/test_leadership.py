@@ -76,7 +76,7 @@ class FakeLock:
         if self.world.holder is None:
             self.world.holder = self.holder
             return Renewal.REGAINED
-        return Renewal.FOR_ROOM if self.world.holder == self.holder else Renewal.LOST
+        return Renewal.HELD if self.world.holder == self.holder else Renewal.LOST
 
     def release(self) -> None:
         if self.world.redis_away:
