@@ -10,7 +10,7 @@ import hashlib
 import json
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -18,15 +18,15 @@ LATE_S = 3.0
 
 
 class Ledger:
-    """The payments that were made, in a file: they outlive the service."""
+    """The requests and payments that were made, in a file: they outlive the service."""
 
     def __init__(self, path: Path, rate: int) -> None:
         self._path, self._rate = path, rate
         self._lock = threading.Lock()
         self._requests: deque[float] = deque()
-        self._tries: dict[str, int] = {}
         lines = path.read_text().splitlines() if path.exists() else []
         notes = [json.loads(line) for line in lines]
+        self._tries = Counter(note["key"] for note in notes if note["what"] == "request")
         self._payments: dict[str, str] = {
             note["key"]: note["payment"] for note in notes if note["what"] == "payment"
         }
@@ -46,7 +46,7 @@ class Ledger:
     def trouble(self, key: str) -> str | None:
         """Say what goes wrong with this request; only the first one for a key may."""
         with self._lock:
-            self._tries[key] = self._tries.get(key, 0) + 1
+            self._tries[key] += 1
             if self._tries[key] > 1:
                 return None
         lot = hashlib.sha256(key.encode()).digest()[0] % 10
