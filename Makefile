@@ -8,6 +8,7 @@ RUN_STAMP := .venv/.installed-to-run
 .DEFAULT_GOAL := help
 SEED ?= 1
 HOURS ?= 1
+JOBS ?= 2
 N ?= 10000
 .PHONY: help setup run check servers test bench faults mutants fault-report simulate soak lock
 
@@ -43,8 +44,9 @@ check: setup ## format, lint, types, import layers
 servers: ## install the servers that the tests start (Debian; a no-op where they are there)
 	@tools/install-test-servers
 
-test: setup servers ## run every test
-	$(BIN)/python -m pytest $(PYTEST)
+# Most tests wait for processes more than they compute; each worker of pytest has servers of its own.
+test: setup servers ## run every test (JOBS=2 at a time)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST)
 
 bench: setup servers ## measure beats against RedBeat and workers against plain Celery (half an hour)
 	$(BIN)/python -m benchmarks all

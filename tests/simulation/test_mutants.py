@@ -6,7 +6,7 @@ from .mutants import MUTANTS, Mutant
 from .patching import on_stage
 from .run import simulate
 
-LIVES = 120
+LIVES = 300
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
