@@ -16,7 +16,7 @@ from cronq.timing.rules import DAY, HORIZON, Ruled, seconds, wall_time
 from cronq.timing.wall import NEVER
 
 DAYS_TRIED = 1500
-"""How many days a rule below a day is searched: 29 February comes in them."""
+"""How many days that match a rule below a day are looked into: steps of 1,000 units meet each hour in them."""
 
 
 class DayFilter:
@@ -126,10 +126,11 @@ class SubDayRule(Ruled):
         self._times: Any = self._rule.replace(**days)
 
     def _find_next(self, wall: int) -> int:
-        day, end = wall // DAY, wall // DAY + DAYS_TRIED
-        while day < end:
+        day, end, tried = wall // DAY, wall // DAY + HORIZON, 0
+        while day < end and tried < DAYS_TRIED:
             skip = self._filter.skip(day)
             if not skip:
+                tried += 1
                 low = max(wall, day * DAY)
                 found = self._in_day(low, (day + 1) * DAY - 1).after(wall_time(low), inc=True)
                 if found is not None:
@@ -138,8 +139,11 @@ class SubDayRule(Ruled):
         return NEVER
 
     def _find_previous(self, wall: int) -> int:
-        for day in range(wall // DAY, max(wall // DAY - DAYS_TRIED, self._first // DAY - 1), -1):
+        tried = 0
+        for day in range(wall // DAY, max(wall // DAY - HORIZON, self._first // DAY - 1), -1):
             if not self._filter.skip(day):
+                if (tried := tried + 1) > DAYS_TRIED:
+                    break
                 top = min(wall, (day + 1) * DAY - 1)
                 found = self._in_day(max(day * DAY, self._first), top).before(wall_time(top), inc=True)
                 if found is not None and found >= wall_time(day * DAY):

@@ -110,3 +110,14 @@ def test_a_rule_that_cannot_be_run_is_refused(text: str) -> None:
     with pytest.raises(InvalidTiming) as caught:
         RRule(text)
     assert caught.value.suggestion
+
+
+def test_a_rule_that_rests_for_years_between_two_fires_goes_on_after_them() -> None:
+    days, times = "BYMONTH=2,7;BYMONTHDAY=-1", "BYHOUR=9,17;BYMINUTE=30"
+    text = f"DTSTART:20260909T000000\nRRULE:FREQ=HOURLY;INTERVAL=5;{days};{times}"
+    assert found(text, count=4) == [
+        "2027-02-28T17:30",
+        "2032-02-29T09:30",
+        "2032-07-31T17:30",
+        "2033-02-28T09:30",
+    ]
