@@ -16,7 +16,7 @@ from cronq.timing.rules import DAY, HORIZON, Ruled, seconds, wall_time
 from cronq.timing.wall import NEVER
 
 DAYS_TRIED = 1500
-"""How many days that match a rule below a day are looked into: steps of 1,000 units meet each hour in them."""
+"""How many days that match a rule below a day are looked into: steps of 1,000 units meet each hour then."""
 
 
 class DayFilter:
