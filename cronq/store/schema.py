@@ -14,6 +14,8 @@ from cronq.store.database import Database, is_outage
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 VERSION_TABLE = "cronq_schema"
+PATIENCE = {"statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "lock_timeout": "60s"}
+"""Of a migration: an index over millions of jobs takes minutes, and others wait for their turn meanwhile."""
 
 # Alembic tells at INFO what it is about to look at, on every start of every process.
 logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -52,6 +54,8 @@ def upgrade(database: Database) -> str:
     try:
         with database.begin() as connection:
             if database.dialect == "postgresql":
+                for name, value in PATIENCE.items():
+                    connection.exec_driver_sql(f"SET LOCAL {name} = '{value}'")
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('cronq_schema'))")
             config = _config()
             config.attributes["connection"] = connection

@@ -1,5 +1,7 @@
 """The migrations make what the tables say, and a wrong schema is refused."""
 
+from typing import Any
+
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
@@ -7,7 +9,7 @@ from sqlalchemy import inspect, text
 
 from cronq.errors import SchemaError, StoreUnavailable
 from cronq.store.database import Database
-from cronq.store.schema import VERSION_TABLE, require_schema, upgrade
+from cronq.store.schema import PATIENCE, VERSION_TABLE, require_schema, upgrade
 from cronq.store.tables import metadata
 from tests.support.server import free_port
 
@@ -63,3 +65,26 @@ def test_a_database_that_is_away_is_told_from_one_without_a_schema() -> None:
     with pytest.raises(StoreUnavailable) as caught:
         require_schema(Database(url))
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_a_migration_may_take_longer_than_any_other_transaction(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(database_url)
+    seen: dict[str, str] = {}
+
+    def look(config: Any, _revision: str) -> None:
+        connection = config.attributes["connection"]
+        seen.update({name: connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in PATIENCE})
+
+    monkeypatch.setattr("cronq.store.schema.command.upgrade", look)
+    upgrade(database)
+    assert seen == {
+        "statement_timeout": "0",
+        "idle_in_transaction_session_timeout": "0",
+        "lock_timeout": "1min",
+    }
+    with database.begin() as connection:
+        assert connection.exec_driver_sql("SHOW statement_timeout").scalar_one() == "3s"
+    database.dispose()
