@@ -160,9 +160,13 @@ class Publishing:
 
     def _refresh_gate(self, schedules: list[str]) -> None:
         """Ask SQL which of `schedules` are busy; it does not know yet of what went out a moment ago."""
-        on_the_way = self._on_the_way.intersection(schedules)
-        on_the_way |= self.waiting_room.admission.unmarked_schedules().intersection(schedules)
-        self.gate.refresh(schedules, store.busy_schedules(self.database, schedules) | on_the_way)
+        busy = store.busy_schedules(self.database, schedules)
+        busy |= self.waiting_room.admission.unmarked_schedules().intersection(schedules)
+        if on_the_way := self._on_the_way.intersection(schedules) - busy:
+            # Not marked yet; a worker may be done with it all the same.
+            sent = [job.id for job in self._unmarked.values() if job.schedule_id in on_the_way]
+            busy |= store.untouched_schedules(self.database, sent)
+        self.gate.refresh(schedules, busy)
 
     def _carry_out(self, verdict: Verdict) -> None:
         for reason, ids in verdict.skipped.items():

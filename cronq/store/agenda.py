@@ -253,6 +253,17 @@ def busy_schedules(database: Database, ids: Sequence[str] | None = None) -> set[
     return busy
 
 
+def untouched_schedules(database: Database, ids: Sequence[str]) -> set[str]:
+    """Return the schedules of those of the jobs `ids` that nobody has claimed or marked as published."""
+    query = select(job.c.schedule_id).where(job.c.state == State.SCHEDULED, job.c.schedule_id.is_not(None))
+    with database.autocommit() as connection:
+        return {
+            schedule_id
+            for chunk in chunks(ids)
+            for schedule_id in connection.execute(query.where(job.c.id.in_(chunk))).scalars()
+        }
+
+
 def buffers_of(database: Database, ids: Sequence[str]) -> dict[str, int]:
     """Return how many jobs of each of the schedules `ids` may wait for their turn."""
     if not ids:

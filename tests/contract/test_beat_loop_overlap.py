@@ -27,6 +27,21 @@ def test_the_second_fire_time_meets_the_first_in_an_earlier_batch(world: World, 
     assert world.rows.state(second) in (State.SKIPPED, State.SCHEDULED)
 
 
+def test_a_job_that_ended_before_it_was_marked_does_not_make_the_next_one_skip(world: World) -> None:
+    rows, publishing = world.rows, world.loop.publishing
+    publishing.begin()
+    first = rows.job(schedule="s", overlap=Overlap.SKIP, due_in=-3)
+    publishing.add_unknown(agenda.read_waiting(rows.database, [first]))
+    publishing.publish_due()
+    rows.claim(first)
+    rows.settle(first)
+    second = rows.job(schedule="s", overlap=Overlap.SKIP, due_in=-2)
+    publishing.add_unknown(agenda.read_waiting(rows.database, [second]))
+    publishing.publish_due()
+    assert world.broker.sent == [first, second]
+    assert rows.state(second) is State.SCHEDULED
+
+
 def test_a_queue_is_as_long_as_its_schedule_says(world: World) -> None:
     rows: Rows = world.rows
     rows.schedule("s", first_in=3600, overlap=Overlap.QUEUE, buffer=1)
