@@ -18,6 +18,7 @@ from cronq.schedule import Overlap
 from cronq.store import agenda as store
 from cronq.store.agenda import DueJob
 from cronq.store.attempts import bury
+from cronq.store.busy import buffers_of, busy_schedules, untouched_schedules
 from cronq.store.database import Database
 from cronq.store.jobs import request_cancel_of_schedules
 from cronq.telemetry.log import get_logger
@@ -50,7 +51,7 @@ class Publishing:
     def begin(self) -> None:
         """Start a term with what SQL says is going on."""
         self.forget()
-        self.gate.reset(store.busy_schedules(self.database))
+        self.gate.reset(busy_schedules(self.database))
         self.waiting_room.begin()
 
     def forget(self) -> None:
@@ -153,19 +154,19 @@ class Publishing:
         doubtful, buffers = self.gate.doubtful(batch), {}
         if doubtful:
             self._refresh_gate(doubtful)
-            buffers = store.buffers_of(self.database, [i for i in doubtful if i in self.gate])
+            buffers = buffers_of(self.database, [i for i in doubtful if i in self.gate])
         verdict = self.gate.decide(batch, buffers)
         self._carry_out(verdict)
         return verdict.go
 
     def _refresh_gate(self, schedules: list[str]) -> None:
         """Ask SQL which of `schedules` are busy; it does not know yet of what went out a moment ago."""
-        busy = store.busy_schedules(self.database, schedules)
+        busy = busy_schedules(self.database, schedules)
         busy |= self.waiting_room.admission.unmarked_schedules().intersection(schedules)
         if on_the_way := self._on_the_way.intersection(schedules) - busy:
             # Not marked yet; a worker may be done with it all the same.
             sent = [job.id for job in self._unmarked.values() if job.schedule_id in on_the_way]
-            busy |= store.untouched_schedules(self.database, sent)
+            busy |= untouched_schedules(self.database, sent)
         self.gate.refresh(schedules, busy)
 
     def _carry_out(self, verdict: Verdict) -> None:

@@ -3,23 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from sqlalchemy import (
     Column,
     Connection,
     Row,
+    Update,
     bindparam,
     select,
     text,
     update,
 )
 
-from cronq.job import ACTIVE, State, Trigger
+from cronq.job import State, Trigger
 from cronq.schedule import Overlap, Reason
 from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule, stored
-from cronq.store.tables import FOR_ROOM, FOREIGN, HEAD, WAITING, batch, job, schedule
+from cronq.store.tables import FOREIGN, WAITING, job, schedule
 from cronq.store.values import chunks
 
 
@@ -84,6 +86,21 @@ def read_columns() -> list[Column[Any]]:
     return _READ
 
 
+# Statements that a leader sends many times a minute are built once: building one costs more than running it.
+_LOCK_DUE: Final = (
+    select(schedule)
+    .where(
+        schedule.c.shard == bindparam("shard"),
+        schedule.c.next_fire_at <= bindparam("until"),
+        schedule.c.paused_at.is_(None),
+        schedule.c.retired_at.is_(None),
+    )
+    .order_by(schedule.c.next_fire_at)
+    .limit(bindparam("limit"))
+    .with_for_update()
+)
+
+
 def lock_due_schedules(
     connection: Connection, *, shard: int, until: datetime, limit: int
 ) -> list[StoredSchedule]:
@@ -91,27 +108,20 @@ def lock_due_schedules(
 
     The cost depends on how many are due, not on how many there are.
     """
-    query = (
-        select(schedule)
-        .where(
-            schedule.c.shard == shard,
-            schedule.c.next_fire_at <= until,
-            schedule.c.paused_at.is_(None),
-            schedule.c.retired_at.is_(None),
-        )
-        .order_by(schedule.c.next_fire_at)
-        .limit(limit)
-        .with_for_update()
-    )
-    return [stored(row) for row in connection.execute(query)]
+    values = {"shard": shard, "until": until, "limit": limit}
+    return [stored(row) for row in connection.execute(_LOCK_DUE, values)]
+
+
+@lru_cache(maxsize=8)
+def _insert_jobs(database: Database) -> Any:  # noqa: ANN401 - either dialect's Insert
+    return database.insert(job).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
 
 
 def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJob], now: datetime) -> int:
     """Insert planned jobs and skipped fire times; one that exists already stays as it is. Return how many."""
     if not jobs:
         return 0
-    statement = database.insert(job).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
-    return connection.execute(statement, [_values(planned, now) for planned in jobs]).rowcount
+    return connection.execute(_insert_jobs(database), [_values(planned, now) for planned in jobs]).rowcount
 
 
 def insert_job(database: Database, connection: Connection, demanded: DueJob, now: datetime) -> bool:
@@ -129,22 +139,40 @@ def _values(planned: DueJob, now: datetime) -> dict[str, Any]:
     }
 
 
+_ADVANCE: Final = (
+    update(schedule)
+    .where(schedule.c.id == bindparam("_id"))
+    .values(next_fire_at=bindparam("_next"), updated_at=bindparam("_now"))
+)
+
+
 def advance(connection: Connection, cursors: Sequence[tuple[str, datetime | None]], now: datetime) -> None:
     """Move each schedule's cursor on: (id, next fire time)."""
     if cursors:
-        connection.execute(
-            update(schedule)
-            .where(schedule.c.id == bindparam("_id"))
-            .values(next_fire_at=bindparam("_next"), updated_at=now),
-            [{"_id": i, "_next": after} for i, after in cursors],
-        )
+        connection.execute(_ADVANCE, [{"_id": i, "_next": after, "_now": now} for i, after in cursors])
+
+
+_WAITING: Final = (
+    select(*_READ)
+    .where(text(WAITING), job.c.due_at <= bindparam("until"))
+    .order_by(job.c.due_at)
+    .limit(bindparam("limit"))
+)
 
 
 def waiting_jobs(database: Database, *, until: datetime, limit: int) -> list[DueJob]:
     """Return jobs that wait for a due time up to `until`, earliest first."""
-    query = select(*_READ).where(text(WAITING), job.c.due_at <= until).order_by(job.c.due_at).limit(limit)
     with database.autocommit() as connection:
-        return [due_job(row) for row in connection.execute(query)]
+        found = connection.execute(_WAITING, {"until": until, "limit": limit})
+        return [due_job(row) for row in found]
+
+
+_FOREIGN: Final = (
+    select(*_READ)
+    .where(text(FOREIGN), job.c.due_at <= bindparam("until"))
+    .order_by(job.c.due_at, job.c.id)
+    .limit(bindparam("limit"))
+)
 
 
 def foreign_jobs(
@@ -154,18 +182,13 @@ def foreign_jobs(
 
     after: the last one seen, to go on from.
     """
-    query = (
-        select(*_READ)
-        .where(text(FOREIGN), job.c.due_at <= until)
-        .order_by(job.c.due_at, job.c.id)
-        .limit(limit)
-    )
+    query = _FOREIGN
     if after is not None:
         later = (job.c.due_at > after.due_at) | ((job.c.due_at == after.due_at) & (job.c.id > after.id))
         # The first condition is implied by the second, and lets the index be used.
         query = query.where(job.c.due_at >= after.due_at, later)
     with database.autocommit() as connection:
-        return [due_job(row) for row in connection.execute(query)]
+        return [due_job(row) for row in connection.execute(query, {"until": until, "limit": limit})]
 
 
 def read_waiting(database: Database, ids: Sequence[str]) -> list[DueJob]:
@@ -187,38 +210,45 @@ def read_jobs(database: Database, ids: Sequence[str]) -> list[DueJob]:
         return [due_job(row) for row in connection.execute(select(*_READ).where(job.c.id.in_(ids)))]
 
 
+@lru_cache(maxsize=8)
+def _mark_published(database: Database) -> tuple[Update, Update]:
+    now = database.now()
+    values = {"published_at": now, "publishes": job.c.publishes + 1, "updated_at": now, "waits_for": None}
+    first = (
+        update(job)
+        .where(
+            job.c.id.in_(bindparam("_ids", expanding=True)),
+            text("state IN ('SCHEDULED', 'PENDING')"),
+            job.c.held_at.is_(None),
+        )
+        .values(state=State.PENDING, **values)
+    )
+    again = (
+        update(job)
+        .where(
+            job.c.id == bindparam("_id"),
+            job.c.state == State.RETRYING,
+            job.c.attempts == bindparam("_attempts"),
+            job.c.held_at.is_(None),
+        )
+        .values(values)
+    )
+    return first, again
+
+
 def mark_published(database: Database, sent: Sequence[DueJob]) -> None:
     """Record that the broker has the messages of `sent`; a job that went on meanwhile stays as it is."""
     if not sent:
         return
-    now = database.now()
-    values = {"published_at": now, "publishes": job.c.publishes + 1, "updated_at": now, "waits_for": None}
+    mark_first, mark_again = _mark_published(database)
     first = [each.id for each in sent if each.state is not State.RETRYING]
     # A retry that was sent, ran and is due for yet another one has counted an attempt since.
     again = [{"_id": each.id, "_attempts": each.attempts} for each in sent if each.state is State.RETRYING]
     with database.begin() as connection:
         for chunk in chunks(first):
-            connection.execute(
-                update(job)
-                .where(
-                    job.c.id.in_(chunk),
-                    job.c.state.in_([State.SCHEDULED, State.PENDING]),
-                    job.c.held_at.is_(None),
-                )
-                .values(state=State.PENDING, **values)
-            )
+            connection.execute(mark_first, {"_ids": chunk})
         if again:
-            connection.execute(
-                update(job)
-                .where(
-                    job.c.id == bindparam("_id"),
-                    job.c.state == State.RETRYING,
-                    job.c.attempts == bindparam("_attempts"),
-                    job.c.held_at.is_(None),
-                )
-                .values(values),
-                again,
-            )
+            connection.execute(mark_again, again)
 
 
 def mark_skipped(database: Database, ids: Sequence[str], reason: Reason) -> None:
@@ -231,43 +261,3 @@ def mark_skipped(database: Database, ids: Sequence[str], reason: Reason) -> None
                 .where(job.c.id.in_(chunk), job.c.state == State.SCHEDULED)
                 .values(state=State.SKIPPED, reason=reason, finished_at=now, updated_at=now)
             )
-
-
-def busy_schedules(database: Database, ids: Sequence[str] | None = None) -> set[str]:
-    """Return the schedules (all, or of `ids`) that have a job or a batch going on, or waiting for room."""
-    jobs = select(job.c.schedule_id).where(
-        job.c.state.in_(ACTIVE), text(HEAD), job.c.schedule_id.is_not(None)
-    )
-    waiting = select(job.c.schedule_id).where(text(FOR_ROOM), job.c.schedule_id.is_not(None))
-    batches = select(batch.c.schedule_id).where(batch.c.ended_at.is_(None))
-    busy: set[str] = set()
-    with database.autocommit() as connection:
-        for query, owner in (
-            (jobs, job.c.schedule_id),
-            (waiting, job.c.schedule_id),
-            (batches, batch.c.schedule_id),
-        ):
-            for chunk in [None] if ids is None else chunks(ids):
-                asked = query if chunk is None else query.where(owner.in_(chunk))
-                busy.update(connection.execute(asked.distinct()).scalars())
-    return busy
-
-
-def untouched_schedules(database: Database, ids: Sequence[str]) -> set[str]:
-    """Return the schedules of those of the jobs `ids` that nobody has claimed or marked as published."""
-    query = select(job.c.schedule_id).where(job.c.state == State.SCHEDULED, job.c.schedule_id.is_not(None))
-    with database.autocommit() as connection:
-        return {
-            schedule_id
-            for chunk in chunks(ids)
-            for schedule_id in connection.execute(query.where(job.c.id.in_(chunk))).scalars()
-        }
-
-
-def buffers_of(database: Database, ids: Sequence[str]) -> dict[str, int]:
-    """Return how many jobs of each of the schedules `ids` may wait for their turn."""
-    if not ids:
-        return {}
-    query = select(schedule.c.id, schedule.c.definition).where(schedule.c.id.in_(ids))
-    with database.autocommit() as connection:
-        return {row.id: int(row.definition["buffer"]) for row in connection.execute(query)}

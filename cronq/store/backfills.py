@@ -146,11 +146,15 @@ def set_state(database: Database, backfill_id: str, wanted: BackfillState) -> di
     return get_backfill(database, backfill_id)
 
 
+_RUNNING: Final = (
+    select(backfill.c.id).where(backfill.c.state == BackfillState.RUNNING).order_by(backfill.c.id)
+)
+
+
 def running_backfills(database: Database) -> list[str]:
     """Return the ids of the backfills that have something to do, the oldest first."""
-    query = select(backfill.c.id).where(backfill.c.state == BackfillState.RUNNING).order_by(backfill.c.id)
     with database.autocommit() as connection:
-        return list(connection.execute(query).scalars())
+        return list(connection.execute(_RUNNING).scalars())
 
 
 def go_on(database: Database, term: Term, backfill_id: str) -> int:

@@ -6,7 +6,7 @@ between two of them, the next one goes on. Steps of one batch take its row first
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, Row, Select, select, text, update
 
@@ -73,13 +73,15 @@ def add_items(database: Database, head_id: str, items: Sequence[DueJob], *, toke
     return added
 
 
+_OPEN: Final = select(batch.c.id, batch.c.schedule_id, batch.c.paused_at, batch.c.cancelled_at).where(
+    batch.c.ended_at.is_(None)
+)
+
+
 def open_batches(database: Database) -> list[Row[Any]]:
     """Return (id, schedule_id, paused_at, cancelled_at) of the batches that are not at their end."""
-    query = select(batch.c.id, batch.c.schedule_id, batch.c.paused_at, batch.c.cancelled_at).where(
-        batch.c.ended_at.is_(None)
-    )
     with database.autocommit() as connection:
-        return list(connection.execute(query))
+        return list(connection.execute(_OPEN))
 
 
 def hold_items(database: Database, batch_id: str) -> int:

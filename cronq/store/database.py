@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, create_engine, event, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Engine, Select, create_engine, event, literal_column, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -163,7 +163,7 @@ class Database:
 
     def clock_in(self, connection: Connection) -> datetime:
         """Ask the same within a transaction that is under way."""
-        return connection.execute(select(self.now())).scalar_one()
+        return connection.execute(_now(self)).scalar_one()
 
     def insert(self, table: Table) -> Any:  # noqa: ANN401 - both dialects' Insert, with on_conflict_*
         """Return an insert statement that can say what happens on a conflict."""
@@ -175,6 +175,11 @@ class Database:
             self._kept.pop().close()
         self.engine.dispose()
         self._direct.dispose()
+
+
+@lru_cache(maxsize=8)
+def _now(database: Database) -> Select[datetime]:
+    return select(database.now())
 
 
 AWAY = frozenset({"25006", "25P03", "57P01", "57P02", "57P03"})

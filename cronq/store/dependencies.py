@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, case, select, text, update
+from sqlalchemy import Connection, bindparam, case, select, text, update
 
 from cronq.job import ENDS, State
 from cronq.schedule import After, Reason, schedule_id
@@ -37,19 +37,22 @@ class WaitingJob:
     upstream: dict[str, Upstream] = field(default_factory=dict)  #: by the other schedule's name
 
 
+_AWAITING: Final = (
+    select(job.c.id, job.c.fire_time, job.c.schedule_id)
+    .where(text(AWAITING))
+    .order_by(job.c.fire_time, job.c.id)
+    .limit(bindparam("limit"))
+)
+
+
 def waiting_for_others(database: Database, *, seen: WaitingJob | None = None, limit: int) -> list[WaitingJob]:
     """Return jobs that wait for others, the oldest fire time first; `seen`: the last one, to go on from."""
-    query = (
-        select(job.c.id, job.c.fire_time, job.c.schedule_id)
-        .where(text(AWAITING))
-        .order_by(job.c.fire_time, job.c.id)
-        .limit(limit)
-    )
+    query = _AWAITING
     if seen is not None:
         same = (job.c.fire_time == seen.fire_time) & (job.c.id > seen.id)
         query = query.where(job.c.fire_time >= seen.fire_time, (job.c.fire_time > seen.fire_time) | same)
     with database.autocommit() as connection:
-        rows = connection.execute(query).all()
+        rows = connection.execute(query, {"limit": limit}).all()
         after = _afters(connection, {row.schedule_id for row in rows})
         found = [WaitingJob(row.id, row.fire_time, after[row.schedule_id]) for row in rows]
         _look_up(connection, found)

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
-from sqlalchemy import RowMapping, select
+from sqlalchemy import RowMapping, bindparam, select
 
 from cronq.job import State, Trigger
 from cronq.store.database import Database
@@ -15,14 +16,19 @@ COUNTED = (*FAILED, State.COMPLETED)
 """Ends that say whether a schedule works; a skipped or cancelled job says nothing."""
 
 
+_FAILED_LATELY: Final = select(schedule).where(
+    schedule.c.id.in_(
+        select(job.c.schedule_id).where(job.c.dead_at >= bindparam("since"), job.c.schedule_id.is_not(None))
+    ),
+    schedule.c.paused_at.is_(None),
+    schedule.c.retired_at.is_(None),
+)
+
+
 def watched_schedules(database: Database, since: datetime) -> list[StoredSchedule]:
     """Return those of the schedules to be paused after failures that had a dead letter from `since` on."""
-    failed_lately = select(job.c.schedule_id).where(job.c.dead_at >= since, job.c.schedule_id.is_not(None))
-    query = select(schedule).where(
-        schedule.c.id.in_(failed_lately), schedule.c.paused_at.is_(None), schedule.c.retired_at.is_(None)
-    )
     with database.autocommit() as connection:
-        found = [stored(row) for row in connection.execute(query)]
+        found = [stored(row) for row in connection.execute(_FAILED_LATELY, {"since": since})]
     return [each for each in found if each.definition.pause_after is not None]
 
 

@@ -1,7 +1,7 @@
 """Which limits are there? As declared by the deploys, the same for every beat and every worker."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import delete, select
 
@@ -33,11 +33,13 @@ def write_limits(
     return sorted(taken.intersection(declared))
 
 
+_DEFINITIONS: Final = select(limit.c.key, limit.c.definition).order_by(limit.c.key)
+
+
 def read_definitions(database: Database) -> dict[str, dict[str, Any]]:
     """Return the limits as they were written, by key."""
     with database.autocommit() as connection:
-        query = select(limit.c.key, limit.c.definition).order_by(limit.c.key)
-        return {row.key: row.definition for row in connection.execute(query)}
+        return {row.key: row.definition for row in connection.execute(_DEFINITIONS)}
 
 
 def read_limits(database: Database) -> Limits:

@@ -61,11 +61,13 @@ def mark_waiting(database: Database, waiting: Sequence[tuple[str, str]]) -> None
             )
 
 
+_WAITING_LANES: Final = select(*_LANE, func.count()).where(text(FOR_ROOM)).group_by(*_LANE)
+
+
 def waiting_lanes(database: Database) -> list[tuple[Lane, int]]:
     """Return how many jobs of each lane wait for room."""
-    query = select(*_LANE, func.count()).where(text(FOR_ROOM)).group_by(*_LANE)
     with database.autocommit() as connection:
-        return [(_lane(row[:5]), row[5]) for row in connection.execute(query)]
+        return [(_lane(row[:5]), row[5]) for row in connection.execute(_WAITING_LANES)]
 
 
 def jobs_of_lane(database: Database, lane: Lane, *, limit: int) -> list[DueJob]:

@@ -99,7 +99,8 @@ FOR_ROOM = (
     "AND waits_for IS NOT NULL"
 )
 """Due jobs that wait for room under a limit."""
-_PUBLISHED = text("state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL")
+PUBLISHED = "state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"
+"""Jobs whose message is on the broker, or should be."""
 FOREIGN = (
     "published_at IS NULL AND held_at IS NULL AND waits_for IS NULL AND (state = 'RETRYING' OR "
     "(state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
@@ -107,7 +108,7 @@ FOREIGN = (
 """Jobs that wait for a due time and that the leader did not plan itself: it has to find them."""
 HEAD = "(batch_id IS NULL OR batch_id = id)"
 """A job of its own, or the one that finds a batch's items; not an item."""
-_ACTIVE = text(f"state IN ('PENDING', 'RUNNING', 'RETRYING') AND {HEAD}")
+ACTIVE_HEAD = f"state IN ('PENDING', 'RUNNING', 'RETRYING') AND {HEAD}"
 UNFINISHED_ITEM = "batch_id IS NOT NULL AND state <> 'COMPLETED'"
 """What a batch still has to do, or did not do: a completed item costs nothing to count."""
 AWAITING = f"held_at IS NOT NULL AND state = 'SCHEDULED' AND {HEAD}"
@@ -204,12 +205,17 @@ job = Table(
         sqlite_where=text(FOR_ROOM),
     ),
     Index("cronq_job_foreign", "due_at", "id", postgresql_where=text(FOREIGN), sqlite_where=text(FOREIGN)),
-    Index("cronq_job_active", "schedule_id", postgresql_where=_ACTIVE, sqlite_where=_ACTIVE),
+    Index(
+        "cronq_job_active",
+        "schedule_id",
+        postgresql_where=text(ACTIVE_HEAD),
+        sqlite_where=text(ACTIVE_HEAD),
+    ),
     Index(
         "cronq_job_published",
         "published_at",
-        postgresql_where=_PUBLISHED,
-        sqlite_where=_PUBLISHED,
+        postgresql_where=text(PUBLISHED),
+        sqlite_where=text(PUBLISHED),
     ),
     Index(
         "cronq_job_leased",

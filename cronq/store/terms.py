@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, bindparam, select, text
 from sqlalchemy.exc import OperationalError
 
 from cronq.errors import NotLeader
@@ -69,16 +70,18 @@ def read_term(database: Database, shard: int) -> Term | None:
     return None if row is None else Term(**row._asdict())
 
 
+_HOLD: Final = (
+    select(leader.c.term)
+    .where(leader.c.shard == bindparam("shard"), leader.c.term == bindparam("term"))
+    .with_for_update(read=True)
+)
+
+
 def hold_term(connection: Connection, term: Term) -> None:
     """Raise `NotLeader` unless `term` is still the newest; until this transaction ends it stays so.
 
     On PostgreSQL the row lock makes a new leader's `begin_term` wait for the commit; on SQLite the
     transaction already holds the one write lock.
     """
-    query = (
-        select(leader.c.term)
-        .where(leader.c.shard == term.shard, leader.c.term == term.term)
-        .with_for_update(read=True)
-    )
-    if connection.execute(query).one_or_none() is None:
+    if connection.execute(_HOLD, {"shard": term.shard, "term": term.term}).one_or_none() is None:
         raise NotLeader(term.term)

@@ -1,16 +1,14 @@
 """Which messages may be lost? Jobs that were published and that nobody claimed."""
 
 from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import ColumnElement, func, literal_column, select
+from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, select, text
 
-from cronq.job import State
 from cronq.store.agenda import DueJob, due_job, read_columns
 from cronq.store.database import Database
-from cronq.store.tables import job
-
-ON_THE_BROKER = (State.PENDING, State.RETRYING)
-"""States of a job whose message is, or should be, on the broker (if it was published at all)."""
+from cronq.store.tables import PUBLISHED, job
 
 
 def unclaimed_jobs(database: Database, *, after_s: float, limit: int) -> list[DueJob]:
@@ -18,24 +16,26 @@ def unclaimed_jobs(database: Database, *, after_s: float, limit: int) -> list[Du
 
     Long ago: `after_s`, twice that after the second publish, and so on up to 64 times.
     """
+    with database.autocommit() as connection:
+        return [due_job(row) for row in connection.execute(_unclaimed(database, after_s), {"limit": limit})]
+
+
+@lru_cache(maxsize=8)
+def _unclaimed(database: Database, after_s: float) -> Select[Any]:
     doublings = "CASE WHEN publishes > 7 THEN 6 WHEN publishes < 2 THEN 0 ELSE publishes - 1 END"
     long_ago: ColumnElement[datetime] = literal_column(database.now_sql(f"-{after_s} * (1 << ({doublings}))"))
-    query = (
+    return (
         select(*read_columns())
-        .where(job.c.state.in_(ON_THE_BROKER), job.c.published_at <= long_ago)
+        .where(text(PUBLISHED), job.c.published_at <= long_ago)
         .order_by(job.c.published_at)
-        .limit(limit)
+        .limit(bindparam("limit"))
     )
-    with database.autocommit() as connection:
-        return [due_job(row) for row in connection.execute(query)]
 
 
 def count_on_broker(database: Database) -> dict[tuple[str, str | None], int]:
     """Return how many messages should be on the broker by (task, queue); queue None: routed by the task."""
     query = (
-        select(job.c.task, job.c.queue, func.count())
-        .where(job.c.state.in_(ON_THE_BROKER), job.c.published_at.is_not(None))
-        .group_by(job.c.task, job.c.queue)
+        select(job.c.task, job.c.queue, func.count()).where(text(PUBLISHED)).group_by(job.c.task, job.c.queue)
     )
     with database.autocommit() as connection:
         return {(row[0], row[1]): row[2] for row in connection.execute(query)}

@@ -14,8 +14,9 @@ from cronq.errors import BatchRefused, LeaseLost, NotLeader, UnknownBatch
 from cronq.job import State, batch_end_job_id, scheduled_job_id
 from cronq.schedule import schedule_id
 from cronq.store import batches
-from cronq.store.agenda import busy_schedules, foreign_jobs
+from cronq.store.agenda import foreign_jobs
 from cronq.store.batch_steps import end_batch
+from cronq.store.busy import busy_schedules
 from cronq.store.control import trigger
 from cronq.store.jobs import JobFilter, count_by_state, request_cancel, retry_dead
 from cronq.store.schedules import get_schedule

@@ -8,9 +8,10 @@ from cronq.breaker import WELL
 from cronq.errors import NotLeader
 from cronq.job import State, Trigger
 from cronq.limits import Limits, limits_from
-from cronq.store.agenda import busy_schedules, foreign_jobs, mark_published, read_waiting, waiting_jobs
+from cronq.store.agenda import foreign_jobs, mark_published, read_waiting, waiting_jobs
 from cronq.store.attempts import Claim
 from cronq.store.breakers import let_try, note_failure, note_success, read_breakers
+from cronq.store.busy import busy_schedules
 from cronq.store.guarded import claim_guarded
 from cronq.store.limits import read_definitions, read_limits, write_limits
 from cronq.store.room import (

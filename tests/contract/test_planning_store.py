@@ -16,7 +16,6 @@ from cronq.job import Outcome, State, Trigger, scheduled_job_id
 from cronq.schedule import Reason, Schedule, schedule_id
 from cronq.store.agenda import (
     advance,
-    busy_schedules,
     foreign_jobs,
     lock_due_schedules,
     mark_published,
@@ -24,6 +23,7 @@ from cronq.store.agenda import (
     read_waiting,
     waiting_jobs,
 )
+from cronq.store.busy import busy_schedules
 from cronq.store.database import Database
 from cronq.store.delays import set_next_by_delay
 from cronq.store.jobs import add_job, check_payload, request_cancel, retry_dead

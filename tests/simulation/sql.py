@@ -117,6 +117,13 @@ class SimulatedDatabase(Database):
         self.engine = server.engine
         self._server, self._process = server, process
 
+    def __eq__(self, other: object) -> bool:
+        """Say that all ways to one server are the same: what cronq keeps for a database, it keeps for all."""
+        return isinstance(other, SimulatedDatabase) and other._server is self._server
+
+    def __hash__(self) -> int:
+        return hash(id(self._server))
+
     def now_sql(self, plus_seconds: str | None = None) -> str:
         return f"sim_now({plus_seconds or 0})"
 
