@@ -39,6 +39,7 @@ from cronq.upkeep.batch_keeper import BatchKeeper
 from cronq.upkeep.dead_letter_keeper import DeadLetterKeeper
 from cronq.upkeep.dependency_resolver import DependencyResolver
 from cronq.upkeep.failure_watcher import FailureWatcher
+from cronq.upkeep.job_pruner import JobPruner
 from cronq.upkeep.job_rescuer import JobRescuer
 from cronq.upkeep.publish_reconciler import PublishReconciler
 from cronq.worker.desk import StoreDesk
@@ -146,6 +147,7 @@ class Beat:
                 Upkeep("delay_planner", 1.0, self._plan_delays, after_ends=True),
                 Upkeep("failure_watcher", 1.0, FailureWatcher(cronq.database, self._drop_schedule).run),
                 Upkeep("backfiller", 1.0, Backfiller(cronq.database, self._look).run, after_ends=True),
+                Upkeep("job_pruner", 1.0, JobPruner(cronq.database, settings.keep_jobs_s).run),
                 Upkeep("batch_keeper", 1.0, BatchKeeper(cronq.database, self._tell_loop).run),
                 Upkeep(
                     "dependency_resolver",

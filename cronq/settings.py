@@ -61,6 +61,11 @@ class Settings(BaseSettings):
     max_payload_bytes: int = Field(
         262_144, ge=1024, le=16_777_216, description="bytes of arguments a job may have, as JSON"
     )
+    keep_jobs_s: float = Field(
+        2_592_000.0,
+        ge=60,
+        description="seconds that a job is kept after its end; dead letters are kept until somebody looks",
+    )
     catch_up_limit: int = Field(
         1000, ge=1, le=1_000_000, description="missed fire times of one schedule that are planned one by one"
     )

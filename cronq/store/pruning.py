@@ -1,0 +1,88 @@
+"""Which jobs does nobody need any longer? Deletes them, with their attempts."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from sqlalchemy import ColumnElement, and_, delete, or_, select, text
+
+from cronq.job import ENDS, State, Trigger
+from cronq.store.database import Database
+from cronq.store.tables import AWAITING, backfill, batch, job
+
+WEBHOOK_TAKES: Final = timedelta(days=2)
+"""How long a receiver may be away and still be told how a job ended."""
+
+
+def prune_jobs(database: Database, *, older_than_s: float, limit: int) -> int:
+    """Delete up to `limit` jobs that ended more than `older_than_s` seconds ago; return how many there were.
+
+    Dead letters stay, and so does what something else goes by: the last completed job of each schedule, the
+    items of a batch that is not over, what a waiting job or a running backfill looks for.
+    """
+    with database.begin() as connection:
+        before = database.clock_in(connection) - timedelta(seconds=older_than_s)
+        over = and_(
+            job.c.state != text("'RUNNING'"),  # literally, for the index
+            job.c.state.in_(ENDS),
+            job.c.updated_at < before,
+            job.c.dead_at.is_(None),
+            job.c.copied_at.is_(None),
+        )
+        told = or_(job.c.callback_url.is_(None), job.c.updated_at < before - WEBHOOK_TAKES)
+        candidates = (
+            select(job.c.id)
+            .where(over, told, ~_of_a_batch_in_use(before), ~_last_completed(), ~_looked_for())
+            .order_by(job.c.updated_at)
+            .limit(limit)
+        )
+        ids = list(connection.execute(candidates).scalars())
+        if ids:
+            connection.execute(delete(batch).where(batch.c.id.in_(ids)))
+            connection.execute(delete(job).where(job.c.id.in_(ids), over))
+    return len(ids)
+
+
+def _of_a_batch_in_use(before: datetime) -> ColumnElement[bool]:
+    """Match what a batch needs that is not over, or not for long; and what found items that are left."""
+    item = job.alias()
+    in_use = batch.c.ended_at.is_(None) | (batch.c.ended_at >= before)
+    left = (
+        select(item.c.id)
+        .where(item.c.batch_id == job.c.id, item.c.id != job.c.id, item.c.state != State.COMPLETED)
+        .exists()
+    )
+    return and_(
+        job.c.batch_id.is_not(None),
+        or_(
+            select(batch.c.id).where(batch.c.id == job.c.batch_id, in_use).exists(),
+            and_(job.c.batch_id == job.c.id, left),
+        ),
+    )
+
+
+def _last_completed() -> ColumnElement[bool]:
+    """Match the last one of its schedule: failures in a row are counted from there."""
+    later = job.alias()
+    return and_(
+        job.c.state == State.COMPLETED,
+        job.c.fire_time.is_not(None),
+        job.c.item == "",
+        ~select(later.c.id)
+        .where(
+            later.c.schedule_id == job.c.schedule_id,
+            later.c.fire_time > job.c.fire_time,
+            later.c.item == "",
+            later.c.state == State.COMPLETED,
+        )
+        .exists(),
+    )
+
+
+def _looked_for() -> ColumnElement[bool]:
+    waiting = job.alias()
+    awaited = select(waiting.c.id).where(waiting.c.fire_time == job.c.fire_time, text(AWAITING))
+    filling = select(backfill.c.id).where(backfill.c.id == job.c.item, backfill.c.finished_at.is_(None))
+    return or_(
+        and_(job.c.fire_time.is_not(None), awaited.exists()),
+        and_(job.c.trigger == Trigger.BACKFILL, filling.exists()),
+    )
