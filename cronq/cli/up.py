@@ -38,6 +38,9 @@ START_S = 10.0
 @click.option(
     "--enqueue", "tasks", multiple=True, metavar="TASK", help="Ask for one job of TASK at the start."
 )
+@click.option(
+    "--also", "modules", multiple=True, metavar="MODULE", help="Start `python -m MODULE` with the rest."
+)
 @click.option("--folder", default=".cronq", show_default=True, type=click.Path(path_type=Path))
 @click.pass_context
 def up(
@@ -51,6 +54,7 @@ def up(
     flower_port: int,
     with_flower: bool,
     tasks: tuple[str, ...],
+    modules: tuple[str, ...],
     folder: Path,
 ) -> None:
     """Start a development stack: Redis (embedded), SQLite, two beats, workers, the API and Flower.
@@ -68,6 +72,7 @@ def up(
         api_port=api_port,
         flower_port=flower_port,
         with_flower=with_flower,
+        modules=modules,
     )
     signal.signal(signal.SIGTERM, _interrupt)
     stack = Stack(options)
@@ -107,6 +112,7 @@ def _watch(stack: Stack, parts: Cronq, started: datetime, for_s: float | None) -
             except RedisError:
                 live = {}
             jobs = [job_fields(row, live.get(row["id"])) for row in rows]
+            stack.trim_logs()
             view.show(_leader(parts), jobs, store.count_by_state(parts.database, wanted))
             time.sleep(LOOK_S)
     dead = stack.dead()

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,6 +55,16 @@ class Child:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+
+    def trim_log(self, limit: int) -> None:
+        """Begin its log anew once it has more than `limit` bytes; what was there stands in `….log.1`.
+
+        The child goes on writing: it appends, so it begins at the new start. A line that it writes between
+        the copy and the cut is lost.
+        """
+        if self.log.exists() and self.log.stat().st_size > limit:
+            shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
+            os.truncate(self.log, 0)
 
     def last_words(self, lines: int = 8) -> str:
         """Return the end of its log."""

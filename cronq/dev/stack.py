@@ -16,6 +16,8 @@ from cronq.errors import CronqError
 from cronq.settings import ENV_FILE, load_settings
 
 STOP_PATIENCE_S = 4.0
+LOG_BYTES = 5_000_000
+"""How large a log of the stack may be."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,6 +31,7 @@ class StackOptions:
     flower_port: int = 5555
     with_flower: bool = True
     beats: int = 2
+    modules: Sequence[str] = ()  #: of the user's own, each started as `python -m MODULE`
 
 
 @dataclass
@@ -48,7 +51,7 @@ class Stack:
         _require_free_port(self.options.api_port, "--api-port")
         if self.options.with_flower:
             _require_free_port(self.options.flower_port, "--flower-port")
-        for log in folder.glob("*.log"):
+        for log in folder.glob("*.log*"):
             log.unlink()
         self._find_stores(folder)
 
@@ -60,6 +63,11 @@ class Stack:
     def dead(self) -> list[Child]:
         """Return the processes that ended by themselves."""
         return [child for child in self.children if child.exit_code() is not None]
+
+    def trim_logs(self) -> None:
+        """Keep the logs from growing for ever: one that is too large starts anew, the old one beside it."""
+        for child in self.children:
+            child.trim_log(LOG_BYTES)
 
     def stop(self) -> None:
         """Stop everything in order: who starts work, who does it, who shows it, who stores it."""
@@ -133,6 +141,7 @@ class Stack:
             self.env.setdefault("FLOWER_UNAUTHENTICATED_API", "true")  # it listens on loopback only
             flower = ["--address=127.0.0.1", f"--port={options.flower_port}"]
             commands.append(("flower", celery(options.worker_app, "flower", *flower)))
+        commands += [(module, [python, "-m", module]) for module in options.modules]
         return commands
 
 
