@@ -32,8 +32,20 @@ $(STAMP): $(RUN_STAMP) requirements.lock
 	$(PIP_LOCKED) requirements.lock
 	@touch $@
 
+# Stand-ins for the world around the deployment: people, a payment service, services to look after.
+run: export VISITORS ?= 1
+run: export PAYMENTS_URL ?= http://127.0.0.1:8790
+run: export BILLING_PERIOD_MINUTES ?= 10
+run: export HEALTH_CHECKS ?= api=http://127.0.0.1:8787/healthz,reports=http://127.0.0.1:8788/healthz,feed=http://127.0.0.1:8788/api/feed/healthz,payments=http://127.0.0.1:8790/
+run: export REPOSITORIES_DIR ?= data/repositories
+run: export MAINTENANCE_AT ?= */15 * * * *
+run: export TENANT_REPORTS_AT ?= 0 * * * *
+run: export RANKING_EVERY ?= 2m
+run: export CRONQ_KEEP_JOBS_S ?= 86400
+run: export CRONQ_PROGRESS_TTL_S ?= 3600
 run: $(RUN_STAMP) ## start the development stack with the reference deployment (FOR=60: stop by itself)
-	$(BIN)/cronq up --beat-app beat.app --worker-app workers.app --enqueue tasks.transcode $(if $(FOR),--for $(FOR))
+	$(BIN)/cronq up --beat-app beat.app --worker-app workers.app \
+	  --also tasks.payment_service --also tasks.api --enqueue tasks.visit --enqueue tasks.transcode $(if $(FOR),--for $(FOR))
 
 check: setup ## format, lint, types, import layers
 	$(BIN)/ruff format --check .

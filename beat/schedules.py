@@ -18,6 +18,9 @@ ZONES = os.environ.get(
 ).split(",")
 """The zones that tenants live in: a midnight each."""
 
+REPORTS_KEPT_S = float(os.environ.get("REPORTS_KEPT_S", "3600"))
+"""Seconds that a report can be fetched."""
+
 SERVICES = dict(each.split("=", 1) for each in os.environ.get("HEALTH_CHECKS", "").split(",") if "=" in each)
 """What is looked at each minute: `HEALTH_CHECKS=api=http://127.0.0.1:8787/healthz,shop=http://…`."""
 
@@ -66,8 +69,20 @@ SCHEDULES = {
     },
     "delete-old-reports": {
         "task": "tasks.delete_old_reports",
-        "kwargs": {"older_than_s": 3600.0},
+        "kwargs": {"older_than_s": REPORTS_KEPT_S},
         "schedule": every("30s", catch_up="skip"),
+    },
+    "delete-old-videos": {
+        "task": "tasks.delete_old_videos",
+        "kwargs": {"older_than_s": float(os.environ.get("VIDEOS_KEPT_S", "604800"))},
+        "schedule": every("10m"),
+    },
+    # A late model is better than none: what was missed is made up for, what overruns is waited for.
+    "refresh-ranking": {
+        "task": "tasks.refresh_ranking",
+        "schedule": every(
+            os.environ.get("RANKING_EVERY", "1h"), catch_up="latest", overlap="queue_one", max_attempts=3
+        ),
     },
 }
 
@@ -81,6 +96,9 @@ if "REPOSITORIES_DIR" in os.environ:
             jitter="5s",
         ),
     }
+
+if "VISITORS" in os.environ:
+    SCHEDULES["visitors"] = {"task": "tasks.visit", "schedule": every("1m", catch_up="skip")}
 
 LIMITS = {
     # A little less than the twenty a second that the service allows: it counts strictly.

@@ -9,19 +9,18 @@ import os
 import sqlite3
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from celery import shared_task
 
 from cronq import Permanent, enqueue, progress
 from cronq.retry import Exponential, Policy
+from tasks.databases import transaction
 
 ANSWER_S = 2.0
 DECLINED = 402
-PERIOD = timedelta(days=30)
+PERIOD = timedelta(minutes=float(os.environ.get("BILLING_PERIOD_MINUTES", "43200")))
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS subscription (
   id TEXT PRIMARY KEY, amount_cents INTEGER NOT NULL,
@@ -37,16 +36,9 @@ CREATE INDEX IF NOT EXISTS subscription_due ON subscription (renews_at) WHERE st
 """
 
 
-@contextmanager
-def open_billing() -> Iterator[sqlite3.Connection]:
+def open_billing() -> AbstractContextManager[sqlite3.Connection]:
     """Lend the billing database; what was done to it is committed at the end, all or nothing."""
-    path = Path(os.environ.get("BILLING_PATH", "data/billing.sqlite"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(path, timeout=30)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.executescript(SCHEMA)
-        with connection:
-            yield connection
+    return transaction("BILLING_PATH", "billing.sqlite", SCHEMA)
 
 
 @shared_task(name="tasks.bill_due")  # type: ignore[untyped-decorator]

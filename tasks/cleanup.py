@@ -1,5 +1,6 @@
-"""Deletes reports that nobody needs any longer."""
+"""Deletes reports and videos that nobody needs any longer."""
 
+import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 from celery import shared_task
 
 from cronq import progress
-from tasks.files import reports_dir
+from tasks.files import reports_dir, videos_dir
 
 SUFFIXES = frozenset({".html", ".csv"})
 
@@ -32,6 +33,20 @@ def delete_old_reports(older_than_s: float) -> dict[str, int]:
         deleted += 1
         freed += facts.st_size
     return {"deleted": deleted, "kept": kept, "freed_bytes": freed}
+
+
+@shared_task(name="tasks.delete_old_videos")  # type: ignore[untyped-decorator]
+def delete_old_videos(older_than_s: float) -> dict[str, int]:
+    """Delete the folders of videos that nothing was written into for `older_than_s` seconds."""
+    if older_than_s < 0:
+        raise ValueError(f"older_than_s is {older_than_s}: an age cannot be negative")
+    limit, folder = time.time() - older_than_s, videos_dir()
+    deleted = 0
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if path.is_dir() and not path.is_symlink() and path.stat().st_mtime <= limit:
+            shutil.rmtree(path, ignore_errors=True)
+            deleted += 1
+    return {"deleted": deleted}
 
 
 def reports_in(folder: Path) -> Iterator[Path]:

@@ -9,14 +9,13 @@ import os
 import sqlite3
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from celery import shared_task
 
 from cronq import current_job
+from tasks.databases import transaction
 
 ANSWER_S = 3.0
 SUSTAINED = 3
@@ -32,16 +31,9 @@ CREATE TABLE IF NOT EXISTS alert (
 """
 
 
-@contextmanager
-def open_health() -> Iterator[sqlite3.Connection]:
+def open_health() -> AbstractContextManager[sqlite3.Connection]:
     """Lend the database of looks; what was done to it is committed at the end, all or nothing."""
-    path = Path(os.environ.get("HEALTH_PATH", "data/health.sqlite"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(path, timeout=30)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.executescript(SCHEMA)
-        with connection:
-            yield connection
+    return transaction("HEALTH_PATH", "health.sqlite", SCHEMA)
 
 
 @shared_task(name="tasks.check_service")  # type: ignore[untyped-decorator]

@@ -13,6 +13,7 @@ from pathlib import Path
 from celery import shared_task
 
 from cronq import progress
+from tasks.databases import open_database
 
 BATCH = 500
 KEEP_DELETED = timedelta(days=30)
@@ -26,12 +27,7 @@ CREATE INDEX IF NOT EXISTS customer_deleted ON customer (deleted_at) WHERE delet
 
 def open_shop() -> sqlite3.Connection:
     """Open the shop's database; each statement is a transaction of its own."""
-    path = Path(os.environ.get("SHOP_PATH", "data/shop.sqlite"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, timeout=30, isolation_level=None)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.executescript(SCHEMA)
-    return connection
+    return open_database("SHOP_PATH", "shop.sqlite", SCHEMA, isolation_level=None)
 
 
 @shared_task(name="tasks.delete_expired_sessions")  # type: ignore[untyped-decorator]

@@ -70,6 +70,10 @@ class Handler(BaseHTTPRequestHandler):
 
     ledger: Ledger
 
+    def do_GET(self) -> None:
+        """Say that it answers."""
+        self._answer(200, {"status": "ok"})
+
     def do_POST(self) -> None:
         """Take a payment."""
         key = self.headers["Idempotency-Key"]

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,8 @@ STEPS: Final = (
     ("write the commit graph", ("commit-graph", "write", "--reachable")),
 )
 FAILURES_IN_A_ROW: Final = 3
+KEEP_MARKS: Final = timedelta(days=7)
+"""How long the mark stays that a day is done, and the day's lock."""
 PAUSE_S: Final = 0.1
 """Seconds between one repository and the next of a worker's slot, and as much again by chance."""
 
@@ -60,6 +62,7 @@ def maintain_repository(name: str) -> dict[str, Any]:
                 return {"repository": name, "day": day, "already_done": True}
             _maintain(name, folder)
             write_atomically(done, "")
+            _forget_before(name, (moment - KEEP_MARKS).strftime("%Y-%m-%d"))
             return {"repository": name, "day": day, "already_done": False}
     finally:
         time.sleep(PAUSE_S + random.uniform(0, PAUSE_S))  # noqa: S311 - spreads load
@@ -83,6 +86,14 @@ def _maintain(name: str, folder: Path) -> None:
         raise
     failures.unlink(missing_ok=True)
     progress.update(len(STEPS), len(STEPS), "done")
+
+
+def _forget_before(name: str, day: str) -> None:
+    """Remove the marks and locks of the days before."""
+    for kind in ("done", "lock"):
+        for path in _state(name, "").glob(f"????-??-??.{kind}"):
+            if path.stem < day:
+                path.unlink(missing_ok=True)
 
 
 @contextmanager

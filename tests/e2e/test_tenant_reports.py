@@ -76,7 +76,7 @@ def deploy(
             "REPORTS_AT": "0 0 1 1 *",
             "TENANT_REPORTS_AT": f"{fire.second} {fire.minute} * * * *",
             "TENANTS_FILE": str(table),
-            "REPORTS_API_PORT": str(port),
+            "DEPLOYMENT_API_PORT": str(port),
         }
         return Deployment(processes, env, tmp_path, fire, port)
 
@@ -87,7 +87,7 @@ def start(here: Deployment) -> tuple[dict[int, Process], list[Process]]:
     assert here.processes.cronq("upgrade", "db", "upgrade", env=here.env).wait(60) == 0
     beats = [here.processes.beat(f"beat-{n}", "beat.app", "-S", "cronq", env=here.env) for n in (1, 2)]
     workers = [here.processes.worker(f"worker-{n}", "workers.app", env=here.env) for n in (1, 2)]
-    here.processes.start("reports-api", sys.executable, "-m", "tasks.reports_api", env=here.env)
+    here.processes.start("api", sys.executable, "-m", "tasks.api", env=here.env)
     return {beat.pid: beat for beat in beats}, workers
 
 
