@@ -36,13 +36,13 @@ def test_every_repository_is_maintained_once_and_the_damaged_one_waits_for_a_per
         "MAINTENANCE_AT": f"{fire.second} {fire.minute} * * * *",
     }
 
-    def ask(*words: str) -> list[dict]:
+    def ask(*words: str) -> dict:
         code, said = processes.run("asked", sys.executable, "-m", "cronq", *words, "--json", env=env)
         assert code == 0, said
-        return json.loads(said[said.index("{") :])["items"]
+        return json.loads(said[said.index("{") :])
 
     def batch() -> dict:
-        return next(iter(ask("batches", "list", "--schedule", "maintain-repositories")), {})
+        return next(iter(ask("batches", "list", "--schedule", "maintain-repositories")["items"]), {})
 
     assert processes.cronq("upgrade", "db", "upgrade", env=env).wait(60) == 0
     processes.beat("beat", "beat.app", "-S", "cronq", env=env)
@@ -55,8 +55,12 @@ def test_every_repository_is_maintained_once_and_the_damaged_one_waits_for_a_per
 
     assert (ended["total"], ended["counts"]) == (9, {"COMPLETED": 8, "FAILED": 1})
     assert [loose_objects(folder / name) for name in NAMES] == [0] * 8
-    (dead,) = ask("jobs", "list", "--state", "FAILED")
-    assert (dead["item"], dead["attempts"]) == ("broken", 3)
+    (dead,) = ask("jobs", "list", "--state", "FAILED")["items"]
+    attempts = ask("jobs", "show", dead["id"])["attempt_list"]
+    # The kill may have hit this one; a last attempt that was lost is made once more.
+    lost = sum(attempt["outcome"] == "LOST" for attempt in attempts)
+    assert dead["item"] == "broken"
+    assert len(attempts) in {3, 3 + lost}
     assert "git fsck failed in broken" in dead["error"]
     flag = json.loads((folder / ".maintenance" / "broken" / "flagged.json").read_text())
     assert flag["repository"] == "broken"
