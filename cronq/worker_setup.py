@@ -9,6 +9,7 @@ from celery import Celery, signals
 
 from cronq.app import Cronq, cronq_of, senders_of_events
 from cronq.delivery.quarantine import guard_redis_transport, keep_malformed
+from cronq.delivery.receipts import spare_receipts
 from cronq.delivery.reconnect import reconnect_promptly
 from cronq.store.schema import require_schema
 from cronq.worker.lease_guardian import LeaseGuardian
@@ -45,6 +46,7 @@ def prepare_worker(app: Celery, hostname: str, *, events: bool) -> None:
     signals.worker_ready.connect(on_ready, weak=False, dispatch_uid=f"cronq.ready.{id(app)}")
     settings = cronq_of(app).settings
     guard_redis_transport(lambda text: keep_malformed(cronq_of(app).redis, settings.key_prefix, text))
+    spare_receipts()
     guard_consumer(
         app,
         lambda: cronq_of(app).desk,
