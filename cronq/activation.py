@@ -27,7 +27,12 @@ def _prepare_worker(instance: Any, options: Any, **_kwargs: Any) -> None:  # noq
         for name in ("time_limit", "soft_time_limit"):
             if options.get(name):
                 instance.app.conf[f"task_{name}"] = options[name]  # the pool's children read it from there
-        prepare_worker(instance.app, str(instance.hostname), events=bool(events))
+        prepare_worker(
+            instance.app,
+            str(instance.hostname),
+            events=bool(events),
+            slots=lambda: int(getattr(instance, "max_concurrency", None) or instance.concurrency or 1),
+        )
     except CronqError as error:
         sys.stderr.write(f"cronq: {error}\n")
         raise SystemExit(1) from None

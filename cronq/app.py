@@ -20,8 +20,8 @@ from cronq.clock import Sighting, StoreClock, sight
 from cronq.coordination.leadership import Leadership
 from cronq.coordination.lock import LeaderLock
 from cronq.coordination.notices import NoticeListener
-from cronq.coordination.redis_client import open_redis
-from cronq.coordination.roll_call import RollCall
+from cronq.coordination.redis_client import RedisError, open_redis
+from cronq.coordination.roll_call import RollCall, slots_by_queue
 from cronq.delivery.dead_letter_queue import DeadLetterQueue
 from cronq.delivery.progress_event import ProgressEvents
 from cronq.delivery.publisher import open_publisher
@@ -41,6 +41,7 @@ from cronq.upkeep.dependency_resolver import DependencyResolver
 from cronq.upkeep.failure_watcher import FailureWatcher
 from cronq.upkeep.job_pruner import JobPruner
 from cronq.upkeep.job_rescuer import JobRescuer
+from cronq.upkeep.place_keeper import PlaceKeeper
 from cronq.upkeep.publish_reconciler import PublishReconciler
 from cronq.worker.desk import StoreDesk
 
@@ -110,7 +111,7 @@ class Beat:
         holder = f"{self._host}:{self._pid}:{secrets.token_hex(4)}"[-64:]
         self._started_at = cronq.database.clock()  # not this machine's: deploys are compared
         self.clock = StoreClock()
-        publisher = open_publisher(
+        self._publisher = publisher = open_publisher(
             app, flower_names=settings.flower_names, max_payload_bytes=settings.max_payload_bytes
         )
         lock_client = open_redis(settings.redis_url, timeout_s=max(0.2, settings.lock_s / 3))
@@ -133,7 +134,7 @@ class Beat:
             database=cronq.database,
             leadership=self.leadership,
             planning=Planning(settings, cronq.database, self.clock, shard=0),
-            publishing=Publishing(cronq.database, publisher, self.clock),
+            publishing=Publishing(cronq.database, publisher, self.clock, self._offers),
             clock=self.clock,
             sight=cronq.sight_clocks,
             begin_term=self._take_over,
@@ -148,6 +149,7 @@ class Beat:
                 Upkeep("failure_watcher", 1.0, FailureWatcher(cronq.database, self._drop_schedule).run),
                 Upkeep("backfiller", 1.0, Backfiller(cronq.database, self._look).run, after_ends=True),
                 Upkeep("job_pruner", 1.0, JobPruner(cronq.database, settings.keep_jobs_s).run),
+                Upkeep("place_keeper", 2.0, PlaceKeeper(cronq.database, self._offers).run),
                 Upkeep("batch_keeper", 1.0, BatchKeeper(cronq.database, self._tell_loop).run),
                 Upkeep(
                     "dependency_resolver",
@@ -166,6 +168,8 @@ class Beat:
             drop_malformed=lambda: drop_malformed(cronq.redis, settings.key_prefix),
         )
         self._board = RollCall(lock_client, prefix=settings.key_prefix, kind="beat")
+        # By this client a Redis that does not answer costs the loop a moment, not a second.
+        self._workers = RollCall(lock_client, prefix=settings.key_prefix, kind="worker")
 
     def start(self) -> None:
         """Begin to compete for leadership, and to listen."""
@@ -202,6 +206,12 @@ class Beat:
                 "limit.refused", key=key, error="another app declares it", consequence="that one counts"
             )
 
+    def _offers(self) -> dict[str, int] | None:
+        try:
+            return slots_by_queue(self._workers.read())
+        except RedisError:
+            return None
+
     def _tell_loop(self, notice: dict[str, Any]) -> None:
         self.loop.notice(notice)
 
@@ -222,6 +232,7 @@ class Beat:
             pid=self._pid,
             leads=leads,
             clock_offset_s=round(self.clock.wall_offset(), 3),
+            routes=self._publisher.routes() if leads else {},
         )
 
 

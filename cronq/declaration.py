@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from celery.schedules import BaseSchedule, schedstate
 
+from cronq.needs import needs_from
 from cronq.schedule import After, CatchUp, Dst, Join, Overlap, Schedule, schedule_id
 from cronq.timing import (
     At,
@@ -85,11 +86,12 @@ def cron(
 ) -> When:
     """Say when by one or more cron expressions, read in the time zone `tz`.
 
-    policy, here and below: the task's `args`, `kwargs`, `queue`, `priority`, `tenant`; what to do when
-    (`overlap`, `buffer`, `catch_up`, `catch_up_window`, `max_attempts`, `pause_after`, `jitter`, `spread`);
-    whom to tell of a job's end (`callback_url`); one job per item (`fan_out`), and the task to run when all
-    have ended (`on_complete`); which schedules go first (`after`); and what to leave out (`start`,
-    `end`, `limit`, `exclude` a `Calendar`, and `if_excluded`: skip, or the next or previous business day).
+    policy, here and below: the task's `args`, `kwargs`, `queue` or `needs`, `priority`, `tenant`; what to
+    do when (`overlap`, `buffer`, `catch_up`, `catch_up_window`, `max_attempts`, `pause_after`, `jitter`,
+    `spread`); whom to tell of a job's end (`callback_url`); one job per item (`fan_out`), and the task to
+    run when all have ended (`on_complete`); which schedules go first (`after`); and what to leave out
+    (`start`, `end`, `limit`, `exclude` a `Calendar`, and `if_excluded`: skip, or the next or previous
+    business day).
     """
     expression = expressions[0] if len(expressions) == 1 else expressions
     return _when(Cron(expression, tz, Dst(dst), day), name, policy)
@@ -164,6 +166,17 @@ def fan_out_of(given: Any) -> dict[str, Any]:  # noqa: ANN401
     )
 
 
+def needs_text(given: Any) -> str:  # noqa: ANN401
+    """Return what kind of machine a job needs, and where, as text.
+
+    given: `"cpu"`, `"cpu@eu-west.a,eu-west+30"`, or
+    `{"machine": "cpu", "places": ["eu-west.a", "eu-west"], "spill_after": "30s"}`.
+    """
+    if isinstance(given, Mapping) and "spill_after" in given:
+        given = {**given, "spill_after": _duration(given["spill_after"]).total_seconds()}
+    return str(needs_from(given))
+
+
 def after_of(given: Any) -> After:  # noqa: ANN401
     """Return what a schedule comes after.
 
@@ -184,6 +197,7 @@ _CONVERT: Mapping[str, Callable[[Any], Any]] = {
     "args": tuple,
     "kwargs": dict,
     "queue": str,
+    "needs": needs_text,
     "priority": int,
     "overlap": Overlap,
     "buffer": int,
@@ -207,6 +221,8 @@ def policy_of(given: Mapping[str, Any]) -> dict[str, Any]:
     if unknown:
         known = ", ".join([*_CONVERT, "start", "end", "limit", "exclude", "if_excluded"])
         raise TypeError(f"a schedule has no {unknown[0]!r}; it has {known}")
+    if given.get("queue") is not None and given.get("needs") is not None:
+        raise TypeError("give queue or needs, not both: needs say which queues")
     return {name: _CONVERT[name](value) for name, value in given.items()}
 
 

@@ -10,8 +10,10 @@ from sqlalchemy.orm import Session
 
 from cronq.app import Cronq, cronq_of
 from cronq.coordination.notices import send_notice
+from cronq.declaration import needs_text
 from cronq.errors import JobRefused
 from cronq.job import Trigger, demanded_job_id
+from cronq.needs import Needs, parse
 from cronq.store.agenda import DueJob
 from cronq.store.jobs import add_job, check_payload
 from cronq.webhooks.address import check_callback
@@ -24,6 +26,7 @@ def enqueue(
     run_at: datetime | None = None,
     run_in: timedelta | float | None = None,
     queue: str | None = None,
+    needs: str | Mapping[str, Any] | None = None,
     priority: int | None = None,
     max_attempts: int | None = None,
     dedup_key: str | None = None,
@@ -35,7 +38,8 @@ def enqueue(
     """Ask for one job of `task` and return its id; the leader publishes it when it is due.
 
     run_at / run_in: when (an aware datetime / seconds or a timedelta); now by default. dedup_key: a second
-    request with the same key is the same job. callback_url: whom to tell of its end, by a signed webhook.
+    request with the same key is the same job. needs: instead of a queue, the kind of machine and the places
+    (`cronq.needs`). callback_url: whom to tell of its end, by a signed webhook.
     session: the caller's own SQLAlchemy session or connection to cronq's database; the job then commits or
     rolls back with it. Raises `JobRefused` for what cannot run.
     """
@@ -47,6 +51,7 @@ def enqueue(
         dict(kwargs or {}),
         due=_due(run_at, run_in),
         queue=queue,
+        needs=needs,
         priority=priority,
         max_attempts=max_attempts,
         dedup_key=dedup_key,
@@ -64,6 +69,7 @@ def submit(
     *,
     due: datetime | float = 0.0,
     queue: str | None = None,
+    needs: str | Mapping[str, Any] | None = None,
     priority: int | None = None,
     max_attempts: int | None = None,
     dedup_key: str | None = None,
@@ -77,6 +83,7 @@ def submit(
         raise JobRefused(f"priority {priority} is not between 0 and 9")
     if callback_url is not None:
         check_callback(callback_url, parts.settings)
+    where = None if needs is None else _needs(queue, needs)
     demanded = DueJob(
         id=demanded_job_id(dedup_key),
         task=task,
@@ -84,7 +91,8 @@ def submit(
         kwargs=kwargs,
         due_at=datetime.now(UTC),
         trigger=Trigger.DEMAND,
-        queue=queue,
+        queue=queue if where is None else where.queues[0],
+        needs=None if where is None else str(where),
         priority=priority,
         max_attempts=max_attempts,
         tenant=tenant,
@@ -94,6 +102,15 @@ def submit(
     if session is None and new:
         send_notice(parts.redis, parts.settings.key_prefix, "job", job_id=demanded.id)
     return demanded.id, new
+
+
+def _needs(queue: str | None, given: str | Mapping[str, Any]) -> Needs:
+    if queue is not None:
+        raise JobRefused("give queue or needs, not both: needs say which queues")
+    try:
+        return parse(needs_text(given))
+    except ValueError as error:
+        raise JobRefused(str(error)) from None
 
 
 def _due(run_at: datetime | None, run_in: timedelta | float | None) -> datetime | float:

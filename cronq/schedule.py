@@ -82,6 +82,7 @@ class Schedule:
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
     queue: str | None = None  #: None: Celery's own routing decides
+    needs: str | None = None  #: the kind of machine, and the places, instead of a queue (`cronq.needs`)
     priority: int | None = None  #: 0 to 9, higher is sooner, on both brokers
     overlap: Overlap = Overlap.SKIP
     buffer: int = 100  #: how many fire times may wait under `Overlap.QUEUE`

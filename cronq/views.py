@@ -5,7 +5,7 @@ No secret passes: see `cronq.telemetry.masking`.
 
 import dataclasses
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -14,8 +14,6 @@ from cronq.app import Cronq
 from cronq.breaker import WELL, Breaker
 from cronq.coordination.lock import lock_holder
 from cronq.coordination.redis_client import RedisError
-from cronq.delivery.message import routed_queue
-from cronq.scaling import Load, wanted_slots
 from cronq.store.batches import Batch, rate_of
 from cronq.store.breakers import read_breakers
 from cronq.store.database import Database
@@ -23,14 +21,10 @@ from cronq.store.dead import DeadLetter
 from cronq.store.dead_messages import body_of
 from cronq.store.fires import Fire
 from cronq.store.limits import read_definitions
-from cronq.store.load import load_by_queue
 from cronq.store.room import count_waiting
 from cronq.store.schedules import StoredSchedule, to_data
 from cronq.store.terms import read_term
 from cronq.telemetry.masking import without_secrets
-
-LOAD_WINDOW_S = 300.0
-"""Seconds over which the load of a queue is measured."""
 
 
 def job_fields(row: Mapping[Any, Any], live: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -65,6 +59,7 @@ def job_fields(row: Mapping[Any, Any], live: Mapping[str, Any] | None = None) ->
         "coalesced_into": row["coalesced_into"],
         "tenant": row["tenant"],
         "queue": row["queue"],
+        "needs": row["needs"],
         "priority": row["priority"],
         "worker": row["worker"],
         "args": without_secrets(row["args"]),
@@ -113,14 +108,6 @@ def limit_fields(parts: Cronq) -> list[dict[str, Any]]:
         | ({"breaker": _breaker_fields(breakers.get(key, WELL))} if "break_after" in given else {})
         for key, given in definitions.items()
     ]
-
-
-def wanted_by_queue(parts: Cronq) -> dict[str, int]:
-    """Return how many jobs at a time each queue wants, by its name; the app routes jobs without one."""
-    loads: defaultdict[str, Load] = defaultdict(Load)
-    for (queue, task), load in load_by_queue(parts.database, window_s=LOAD_WINDOW_S).items():
-        loads[queue or routed_queue(parts.app, task)] += load
-    return {name: wanted_slots(load, window_s=LOAD_WINDOW_S) for name, load in loads.items()}
 
 
 def _breaker_fields(breaker: Breaker) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import os
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 from celery import Celery, signals
@@ -18,8 +19,10 @@ from cronq.worker.task import hand_back_when_cold, wrap_tasks
 from cronq.worker.webhook import add_webhook_task
 
 
-def prepare_worker(app: Celery, hostname: str, *, events: bool) -> None:
+def prepare_worker(app: Celery, hostname: str, *, events: bool, slots: Callable[[], int]) -> None:
     """Put cronq around the tasks of a worker that starts; raise `CronqError` if it could not do its work.
+
+    slots: how many jobs at a time it does, once it has started.
 
     An app that neither `configure` nor the environment ties to cronq may never get one of its messages: such
     a worker starts in any case, and opens the stores with the first one.
@@ -31,7 +34,8 @@ def prepare_worker(app: Celery, hostname: str, *, events: bool) -> None:
         parts = cronq_of(app)
         require_schema(parts.database)
         parts.database.dispose()  # pool children must not inherit a connection
-        signals.heartbeat_sent.connect(_NoteWorker(parts), weak=False, dispatch_uid=f"cronq.alive.{id(app)}")
+        note = _NoteWorker(parts, slots)
+        signals.heartbeat_sent.connect(note, weak=False, dispatch_uid=f"cronq.alive.{id(app)}")
     add_webhook_task(app, lambda: cronq_of(app).database, lambda: cronq_of(app).settings)
     reconnect_promptly(app)
     wrap_tasks(app, lambda: cronq_of(app).desk)
@@ -56,13 +60,19 @@ def prepare_worker(app: Celery, hostname: str, *, events: bool) -> None:
 
 
 class _NoteWorker:
-    """Notes that a worker's event loop turns, at most every other second."""
+    """Notes that a worker's event loop turns, and what it consumes, at most every other second."""
 
-    def __init__(self, parts: Cronq) -> None:
-        self._parts, self._next = parts, 0.0
+    def __init__(self, parts: Cronq, slots: Callable[[], int]) -> None:
+        self._parts, self._slots, self._next = parts, slots, 0.0
 
     def __call__(self, sender: Any, **_kwargs: Any) -> None:  # noqa: ANN401
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + 2.0
             hostname = str(sender.eventer.hostname)
-            self._parts.workers.tell(hostname, host=socket.gethostname(), pid=os.getpid())
+            self._parts.workers.tell(
+                hostname,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                queues=sorted(self._parts.app.amqp.queues.consume_from),
+                slots=self._slots(),
+            )

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from cronq.job import State
+from cronq.needs import parse
 from cronq.schedule import CatchUp, Dst, Overlap
 from cronq.store.backfills import MOST_AT_ONCE, BackfillRange
 from cronq.store.dead import DeadFilter
@@ -30,6 +31,18 @@ CallbackUrl = Annotated[
 ]
 
 
+NeedsText = Annotated[
+    Name,
+    AfterValidator(lambda text: str(parse(text))),
+    Field(description="instead of a queue: kind of machine and places, `cpu@eu-west.a,eu-west+30`"),
+]
+
+
+def _not_both(queue: str | None, needs: str | None) -> None:
+    if queue is not None and needs is not None:
+        raise ValueError("give queue or needs, not both: needs say which queues")
+
+
 class _In(BaseModel):
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
@@ -44,6 +57,7 @@ class JobIn(_In):
     run_at: Instant | None = Field(None, description="when, with an offset; now by default")
     run_in: Duration | None = Field(None, description="how long from now; not together with `run_at`")
     queue: Name | None = Field(None, description="by default Celery's own routing decides")
+    needs: NeedsText | None = None
     priority: int | None = Field(None, ge=0, le=MOST_PRIORITY, description="higher is sooner")
     max_attempts: int | None = Field(None, ge=1, le=1000)
     dedup_key: Name | None = Field(None, description="the same as the header `Idempotency-Key`")
@@ -56,6 +70,7 @@ class JobIn(_In):
             raise ValueError("give run_at or run_in, not both")
         if self.input is not None and self.kwargs:
             raise ValueError("give input or kwargs, not both: they are the same")
+        _not_both(self.queue, self.needs)
         return self
 
 
@@ -162,6 +177,7 @@ class ScheduleIn(_In):
     args: list[Any] = Field(default_factory=list)
     kwargs: dict[str, Any] = Field(default_factory=dict)
     queue: Name | None = None
+    needs: NeedsText | None = None
     priority: int | None = Field(None, ge=0, le=MOST_PRIORITY)
     overlap: Overlap = Overlap.SKIP
     buffer: int = Field(100, ge=1, le=100_000)
@@ -183,4 +199,5 @@ class ScheduleIn(_In):
             raise ValueError(f"tz goes with cron and rrule, not with {given[0]}")
         if self.dst is not None and given[0] != "cron":
             raise ValueError(f"dst goes with cron, not with {given[0]}")
+        _not_both(self.queue, self.needs)
         return self

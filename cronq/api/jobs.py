@@ -28,7 +28,7 @@ from cronq.views import attempt_fields, job_fields, live_progress
 LONGEST_WAIT_S: Final = 60.0
 LONGEST_DELAY_S: Final = 10 * 366 * 86400
 ASK_AGAIN_S: Final = "1"
-SAME: Final = ("args", "kwargs", "queue", "priority", "max_attempts", "tenant", "callback_url")
+SAME: Final = ("args", "kwargs", "needs", "priority", "max_attempts", "tenant", "callback_url")
 """What has to be the same for a key to be the same job. When it is due is not: `run_in` counts from now."""
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
@@ -53,6 +53,7 @@ def create_job(
         kwargs,
         due=_due(wanted),
         queue=wanted.queue,
+        needs=wanted.needs,
         priority=wanted.priority,
         max_attempts=wanted.max_attempts,
         dedup_key=key,
@@ -61,7 +62,8 @@ def create_job(
     )
     row = store.get_job(parts.database, job_id)
     asked = wanted.model_dump(include=set(SAME)) | {"kwargs": kwargs, "task": wanted.type}
-    if not new and any(row[name] != asked[name] for name in ("task", *SAME)):
+    differs = wanted.needs is None and row["queue"] != wanted.queue  # else it is decided when it is sent
+    if not new and (differs or any(row[name] != asked[name] for name in ("task", *SAME))):
         raise JobRefused(f"the key {key!r} belongs to job {job_id}, which is another one; choose a new key")
     headers = {"Location": f"/api/jobs/{job_id}"} | ({} if new else {"Idempotency-Replayed": "true"})
     return reply(job_fields(row), 202, headers)

@@ -23,9 +23,10 @@ from prometheus_client import (
 from cronq.api.reply import parts_of
 from cronq.app import Cronq
 from cronq.job import State, Trigger
+from cronq.queues import unserved_fields, wanted_by_queue
 from cronq.store import overview
 from cronq.store.changes import OVERLAP_S, attempts_between, ended_between
-from cronq.views import leader_fields, limit_fields, wanted_by_queue
+from cronq.views import leader_fields, limit_fields
 
 SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
 SOON: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3600)
@@ -135,6 +136,9 @@ def standing(parts: Cronq) -> CollectorRegistry:
     pending = gauge("queue_pending", "Published jobs that no worker has claimed", ("queue", "task"))
     for queue in overview.queues(database):
         pending.labels(queue.queue or "", queue.task).set(queue.pending)
+    unserved = gauge("unserved_jobs", "Due jobs that no live worker can take", ("queue",))
+    for facts in unserved_fields(parts) or ():
+        unserved.labels(facts["needs"] or facts["queue"] or "").inc(facts["jobs"])
     wanted = gauge(
         "wanted_slots", "Jobs at a time that keep up with a queue and work off what waits", ("queue",)
     )

@@ -45,6 +45,7 @@ class Job(BaseModel):
     coalesced_into: datetime | None
     tenant: str | None
     queue: str | None
+    needs: str | None = Field(description="the kind of machine, and the places: `cpu@eu-west.a,eu-west+30`")
     priority: int | None
     worker: str | None
     args: list[Any]

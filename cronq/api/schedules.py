@@ -183,6 +183,7 @@ def _when(wanted: ScheduleIn) -> When:
     policy = wanted.model_dump(
         include={
             "queue",
+            "needs",
             "priority",
             "overlap",
             "buffer",

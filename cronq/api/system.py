@@ -12,6 +12,7 @@ from cronq.api.reply import parts_of, reply
 from cronq.app import Cronq
 from cronq.coordination.redis_client import RedisError
 from cronq.errors import first_line
+from cronq.queues import unserved_fields
 from cronq.settings import hide_password
 from cronq.store import overview
 from cronq.store.schema import require_schema
@@ -31,21 +32,29 @@ def leader(request: Request) -> Response:
 
 @router.get("/api/queues", tags=["system"])
 def queues(request: Request) -> Response:
-    """List what waits for a worker, by queue and task; queue null: wherever Celery routes the task."""
-    found = overview.queues(parts_of(request).database)
+    """List what waits for a worker, by queue and task; queue null: wherever Celery routes the task.
+
+    unserved: what no live worker can take; null: Redis does not say who is alive.
+    """
+    parts = parts_of(request)
+    found = overview.queues(parts.database)
     return reply(
         {
             "items": [
                 {"queue": each.queue, "task": each.task, "pending": each.pending, "oldest": each.oldest}
                 for each in found
-            ]
+            ],
+            "unserved": unserved_fields(parts),
         }
     )
 
 
 @router.get("/api/workers", tags=["system"])
 def workers(request: Request) -> Response:
-    """List the workers whose event loop turns, and how many jobs each runs; without Redis those with jobs."""
+    """List the workers whose event loop turns; without Redis those with jobs.
+
+    running: how many jobs each runs, of `slots` at a time, from which `queues`.
+    """
     parts = parts_of(request)
     running = overview.running_by_worker(parts.database)
     try:
@@ -57,6 +66,8 @@ def workers(request: Request) -> Response:
             "name": name,
             "host": heard.get(name, {}).get("host"),
             "pid": heard.get(name, {}).get("pid"),
+            "queues": heard.get(name, {}).get("queues"),
+            "slots": heard.get(name, {}).get("slots"),
             "running": running.get(name, 0),
             "heard_from": name in heard,
         }

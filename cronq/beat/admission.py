@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cronq.beat.buckets import Bucket
+from cronq.beat.places import NO_LIMIT, Place, Spots
 from cronq.beat.turns import Turns, all_tiers
 from cronq.limits import BACKGROUND, Limit, Limits
+from cronq.needs import PLACE
 from cronq.store.agenda import DueJob
 from cronq.store.room import Going, Lane, lane_of
 
@@ -36,6 +38,7 @@ class Line:
     window: deque[DueJob] = field(default_factory=deque)
     more: int = 0  #: behind those of `window`, in SQL
     at: Bucket | None = None  #: where it waits; None: nobody waits, or the next ones have to be read
+    place: Place | None = None  #: of jobs with needs: which of their queues has room; one of `buckets`
 
     @property
     def tenant(self) -> str:
@@ -75,6 +78,8 @@ class Admission:
         self._alarms: list[tuple[float, str]] = []
         self._alarmed: set[str] = set()
         self._deep: list[Bucket] = []
+        self._places: list[Place] = []
+        self._spots = Spots()
         self._going: dict[str, Line] = {}
         self._unclaimed: set[str] = set()
         self._known: set[str] = set()
@@ -113,6 +118,8 @@ class Admission:
         out: list[DueJob] = []
         while self._awake and len(out) < limit:
             self._drain(self._awake.pop(next(iter(self._awake))), now, out, limit)
+        for place in self._places:
+            place.note_waiting(now)
         return out
 
     @property
@@ -176,13 +183,28 @@ class Admission:
 
     def deep(self) -> list[str]:
         """Return the queues whose depth has to be looked at."""
-        return [bucket.key.partition(":")[2] for bucket in self._deep if bucket.turns]
+        queues = [bucket.key.partition(":")[2] for bucket in self._deep if bucket.turns]
+        return list(
+            dict.fromkeys(queues + [q for place in self._places if place.turns for q in place.queues])
+        )
 
     def sounded(self, queue: str, depth: int) -> None:
         """Take in how many messages wait in `queue`."""
-        bucket = self._buckets[f"queue:{queue}"]
-        bucket.depth = depth
-        self._wake(bucket)
+        if (bucket := self._buckets.get(f"queue:{queue}")) is not None:
+            bucket.depth = depth
+            self._wake(bucket)
+        self._spots.depths[queue] = depth
+        self._wake_places()
+
+    @property
+    def seeks_places(self) -> bool:
+        """Whether a job waits for a place."""
+        return any(place.turns for place in self._places)
+
+    def offered(self, slots: Mapping[str, int] | None) -> None:
+        """Take in how many jobs at a time live workers of each queue do; None: it is not known."""
+        self._spots.slots = slots
+        self._wake_places()
 
     def opens_in(self, now: float) -> float | None:
         """Return the seconds until a rate lets the next job out."""
@@ -242,8 +264,11 @@ class Admission:
         try:
             return self._lines[lane]
         except KeyError:
-            found = self._limits.of(lane.tenant, lane.task, self._queue_of(lane.task, lane.queue))
-            line = self._lines[lane] = self._new(lane, found) if found else None
+            # Jobs with needs are in no queue yet: their place has a room of its own.
+            queue = self._queue_of(lane.task, lane.queue) if lane.needs is None else None
+            found = self._limits.of(lane.tenant, lane.task, queue)
+            wanted = found or lane.needs is not None
+            line = self._lines[lane] = self._new(lane, found) if wanted else None
             return line
 
     def _keep(self, lane: Lane) -> None:
@@ -254,7 +279,22 @@ class Admission:
     def _new(self, lane: Lane, found: list[tuple[str, Limit]]) -> Line:
         tier, weight = self._limits.tier_of(lane.tenant)
         buckets = tuple(self._bucket(key, limit) for key, limit in found)
-        return Line(lane, buckets, BACKGROUND if lane.background else tier, weight)
+        place = None if lane.needs is None else self._place(lane.needs)
+        # The place last: what waits for it has all else.
+        buckets += () if place is None else (place,)
+        return Line(lane, buckets, BACKGROUND if lane.background else tier, weight, place=place)
+
+    def _place(self, needs: str) -> Place:
+        place = self._buckets.get(PLACE + needs)
+        if not isinstance(place, Place):
+            place = Place(key=PLACE + needs, limit=NO_LIMIT, turns=Turns(self._tiers), spots=self._spots)
+            self._buckets[place.key] = place
+            self._places.append(place)
+        return place
+
+    def _wake_places(self) -> None:
+        for place in self._places:
+            self._wake(place)
 
     def _bucket(self, key: str, limit: Limit) -> Bucket:
         if key not in self._buckets:
@@ -317,6 +357,10 @@ class Admission:
         job = line.window.popleft()
         self._known.discard(job.id)
         self._unmarked.pop(job.id, None)
+        if line.place is not None:
+            queue = line.place.send(now, background=line.lane.background)
+            if queue != job.queue:
+                job.queue, job.message = queue, None  # what was written ahead is for the other place
         for bucket in line.buckets:
             bucket.take(now, background=line.lane.background)
         if line.counts:

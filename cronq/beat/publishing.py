@@ -2,6 +2,7 @@
 
 import gc
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -38,6 +39,7 @@ class Publishing:
     database: Database
     publisher: Publisher
     clock: StoreClock
+    offers: Callable[[], Mapping[str, int] | None] = lambda: None  #: as `WaitingRoom` asks
     agenda: Agenda = field(default_factory=Agenda)
     gate: OverlapGate = field(default_factory=OverlapGate)
     waiting_room: WaitingRoom = field(init=False)
@@ -46,7 +48,7 @@ class Publishing:
     _on_the_way: set[str] = field(default_factory=set)  # the schedules of those
 
     def __post_init__(self) -> None:
-        self.waiting_room = WaitingRoom(self.database, self.publisher)
+        self.waiting_room = WaitingRoom(self.database, self.publisher, self.offers)
 
     def begin(self) -> None:
         """Start a term with what SQL says is going on."""

@@ -1,7 +1,7 @@
 """Due jobs that wait for room under a limit: in SQL, with the reason, and in memory only the next ones."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,6 +24,8 @@ AWAY_S: Final = 0.5
 COUNT_S: Final = 1.0
 BREAK_S: Final = 0.5
 RECOUNT_S: Final = 5.0
+OFFERS_S: Final = 0.5
+"""Seconds between two looks at who works, while a job waits for a place."""
 REST: Final = 20
 """A look is not repeated before this many times as long as it took."""
 
@@ -36,12 +38,14 @@ class WaitingRoom:
 
     database: Database
     publisher: Publisher
+    offers: Callable[[], Mapping[str, int] | None]  #: jobs at a time by queue; None: it cannot be known now
     admission: Admission = field(init=False)
     _limits: Limits = field(default_factory=Limits)
     _begun: float = 0.0
     _next_count: float = 0.0
     _next_recount: float = 0.0
     _next_sounding: float = 0.0
+    _next_offers: float = 0.0
     _next_breakers: float = 0.0
     _has_breakers: bool = False
 
@@ -73,7 +77,9 @@ class WaitingRoom:
 
     def sort(self, batch: list[DueJob]) -> list[DueJob]:
         """Return those of `batch` that no limit counts for; the others wait for `release`."""
-        return self.admission.sort(batch) if self.admission else batch
+        if not self.admission and all(job.needs is None for job in batch):
+            return batch
+        return self.admission.sort(batch)
 
     def release(self) -> list[DueJob]:
         """Return the next jobs that there is room for."""
@@ -96,6 +102,8 @@ class WaitingRoom:
         self.admission.marked(job_id for job_id, _key in unmarked)
         self._fill(frozenset(on_the_way))
         now = time.monotonic()
+        if now >= self._next_offers and self.admission.seeks_places:
+            self._look_at_offers(now)
         if now >= self._next_sounding:
             self._sound(now)
         if now >= self._next_breakers:
@@ -144,6 +152,13 @@ class WaitingRoom:
                 log.warning_once(
                     "queue.not_sounded", queue=queue, error=str(error), consequence="its jobs wait"
                 )
+
+    def _look_at_offers(self, now: float) -> None:
+        self._next_offers = now + OFFERS_S
+        slots = self.offers()
+        if slots is not None:
+            # Without an answer what was known counts on; if nothing was, the first place does.
+            self.admission.offered(slots)
 
     def _count(self, on_the_way: Iterable[str]) -> None:
         started = time.monotonic()

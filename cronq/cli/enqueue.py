@@ -13,6 +13,7 @@ from cronq.timing import duration
 @click.option("--kwargs", "kwargs_json", default="{}", help="Keyword arguments, as a JSON object.")
 @click.option("--in", "run_in", help="Run after this time, e.g. 30m.")
 @click.option("--queue", help="The queue; by default the task's own.")
+@click.option("--needs", help="Instead of a queue: machine and places, e.g. cpu@eu-west,eu.")
 @click.option("--priority", type=click.IntRange(0, 9), help="Higher is sooner.")
 @click.option("--max-attempts", type=click.IntRange(1), help="Try a failing job this often.")
 @click.option("--dedup-key", help="A second request with this key is the same job.")
@@ -26,6 +27,7 @@ def enqueue_command(
     kwargs_json: str,
     run_in: str | None,
     queue: str | None,
+    needs: str | None,
     priority: int | None,
     max_attempts: int | None,
     dedup_key: str | None,
@@ -39,6 +41,7 @@ def enqueue_command(
         json_value("--kwargs", kwargs_json, dict),
         due=0.0 if run_in is None else duration(run_in).total_seconds(),
         queue=queue,
+        needs=needs,
         priority=priority,
         max_attempts=max_attempts,
         dedup_key=dedup_key,

@@ -35,6 +35,7 @@ def _declared(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--args", help="Positional arguments, as a JSON list."),
             click.option("--kwargs", help="Keyword arguments, as a JSON object."),
             click.option("--queue", help="The queue; by default the task's own."),
+            click.option("--needs", help="Instead of a queue: machine and places, cpu@eu-west,eu."),
             click.option("--priority", type=click.IntRange(0, 9), help="Higher is sooner."),
             click.option("--overlap", type=click.Choice(list(Overlap)), help="While the last job goes on."),
             click.option("--buffer", type=click.IntRange(1), help="How many may wait under --overlap queue."),
@@ -99,6 +100,8 @@ def edit(
         changes["timing"] = with_hash_id(when.timing.to_data(), stored.id)
     if task is not None:
         changes["task"] = task
+    if named := {"queue", "needs"}.intersection(changes):
+        changes |= dict.fromkeys({"queue", "needs"} - named)  # the one takes the place of the other
     if not changes:
         raise click.UsageError("say what to change, such as --cron or --queue")
     wanted = replace(stored.definition, **changes)

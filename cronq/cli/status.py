@@ -8,6 +8,7 @@ import click
 from cronq.app import Cronq
 from cronq.cli.common import json_option, parts_of, print_json, print_table
 from cronq.coordination.redis_client import RedisError
+from cronq.queues import unserved_fields, unserved_sentence
 from cronq.store import overview
 from cronq.store.dead import DeadFilter, count_dead_letters
 from cronq.views import leader_fields
@@ -22,7 +23,7 @@ COUNTED = 1000
 def status(context: click.Context, *, as_json: bool) -> None:
     """Say who leads and works, what goes on, what ended within the hour, and what is overdue.
 
-    Exit code 1 if nobody leads, no worker is alive, or something is overdue.
+    Exit code 1 if nobody leads, no worker is alive, something is overdue, or no live worker can take it.
     """
     facts = _facts(parts_of(context))
     if as_json:
@@ -54,6 +55,7 @@ def _facts(parts: Cronq) -> dict[str, Any]:
         "dead_letters": count_dead_letters(database, DeadFilter()),
         "overdue_jobs": len(overview.overdue_jobs(database, COUNTED)),
         "overdue_schedules": len(overview.overdue_schedules(database, COUNTED)),
+        "unserved": unserved_fields(parts),
     }
     return facts | {"troubles": _troubles(facts, leader["redis_error"])}
 
@@ -66,6 +68,7 @@ def _troubles(facts: dict[str, Any], redis_error: str | None) -> list[str]:
         troubles.append("nobody leads; start a beat with: celery -A your.app beat -S cronq")
     if facts["workers"] == []:
         troubles.append("no worker is alive; start one with: celery -A your.app worker")
+    troubles += map(unserved_sentence, facts["unserved"] or ())
     overdue = ("overdue_jobs", "overdue_schedules")
     return troubles + [f"{name.replace('_', ' ')}: {facts[name]}" for name in overdue if facts[name]]
 

@@ -136,6 +136,10 @@ class BrokerConnection(ABC):
         """Return the name of the queue that a job of `task` goes to."""
         return str(self._builder.route(task, queue)[0].name)
 
+    def routes(self) -> dict[str, str]:
+        """Return the queue of each task that was routed so far, where its jobs name none."""
+        return self._builder.routes()
+
     def failed(self, error: BaseException) -> PublishFailed:
         """Return what to raise for `error`: it says which broker."""
         return PublishFailed(

@@ -154,6 +154,11 @@ class MessageBuilder:
                 self._routes[key] = queue, queue.exchange.name, routing_key
         return self._routes[key]
 
+    def routes(self) -> dict[str, str]:
+        """Return the queue of each task that was routed so far, where its jobs name none."""
+        routed = list(self._routes.items())  # in one go: another thread may add to it
+        return {task: str(queue.name) for (task, named), (queue, *_rest) in routed if named is None}
+
 
 def routed_queue(app: Celery, task: str) -> str:
     """Return the name of the queue that the app's own routing gives `task`."""

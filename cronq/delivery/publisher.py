@@ -21,6 +21,9 @@ class Publisher(Protocol):
     def queue_of(self, task: str, queue: str | None) -> str:
         """Return the name of the queue that a job of `task` goes to."""
 
+    def routes(self) -> dict[str, str]:
+        """Return the queue of each task that was routed so far, where its jobs name none; by any thread."""
+
     def render_rest(self, batch: Sequence[DueJob]) -> list[DueJob]:
         """Write messages ahead of their time, into `due.message`; return the jobs that have one now."""
 

@@ -42,6 +42,7 @@ class DueJob:
     fire_time: datetime | None = None
     item: str = ""
     queue: str | None = None
+    needs: str | None = None
     priority: int | None = None
     tenant: str | None = None
     overlap: Overlap = Overlap.ALLOW
@@ -245,10 +246,23 @@ def mark_published(database: Database, sent: Sequence[DueJob]) -> None:
     # A retry that was sent, ran and is due for yet another one has counted an attempt since.
     again = [{"_id": each.id, "_attempts": each.attempts} for each in sent if each.state is State.RETRYING]
     with database.begin() as connection:
+        _mark_placed(connection, sent)
         for chunk in chunks(first):
             connection.execute(mark_first, {"_ids": chunk})
         if again:
             connection.execute(mark_again, again)
+
+
+def _mark_placed(connection: Connection, sent: Sequence[DueJob]) -> None:
+    """Record where jobs with needs went, also those that a fast worker has claimed already."""
+    placed = [{"_id": each.id, "_queue": each.queue} for each in sent if each.needs is not None]
+    if placed:
+        connection.execute(
+            update(job)
+            .where(job.c.id == bindparam("_id"), job.c.queue != bindparam("_queue"))
+            .values(queue=bindparam("_queue")),
+            placed,
+        )
 
 
 def mark_skipped(database: Database, ids: Sequence[str], reason: Reason) -> None:

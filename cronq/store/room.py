@@ -7,9 +7,10 @@ from sqlalchemy import ColumnElement, bindparam, func, literal_column, or_, sele
 
 from cronq.job import ACTIVE, State, Trigger
 from cronq.limits import Limit, Limits
+from cronq.needs import PLACE
 from cronq.store.agenda import DueJob, due_job, read_columns
 from cronq.store.database import Database
-from cronq.store.tables import FOR_ROOM, job
+from cronq.store.tables import FOR_ROOM, PLACED, job
 
 BACKGROUND: Final = (Trigger.CATCH_UP, Trigger.BACKFILL)
 """Triggers of jobs that make up for the past: live work goes first."""
@@ -23,6 +24,7 @@ class Lane(NamedTuple):
     tenant: str | None
     priority: int | None
     background: bool
+    needs: str | None = None
 
 
 class Going(NamedTuple):
@@ -36,13 +38,23 @@ class Going(NamedTuple):
 def lane_of(waiting: DueJob) -> Lane:
     """Return the lane that `waiting` belongs to."""
     background = waiting.trigger in BACKGROUND
-    return Lane(waiting.task, waiting.queue, waiting.tenant, waiting.priority, background)
+    # Where a job with needs went the last time does not tell where it goes next.
+    queue = waiting.queue if waiting.needs is None else None
+    return Lane(waiting.task, queue, waiting.tenant, waiting.priority, background, waiting.needs)
 
 
 _BACKGROUND: ColumnElement[int] = literal_column(  # a literal: PostgreSQL groups by no parameter
     "CASE WHEN trigger IN ('catch_up', 'backfill') THEN 1 ELSE 0 END"
 )
-_LANE = (job.c.task, job.c.queue, job.c.tenant, job.c.priority, _BACKGROUND)
+_QUEUE: ColumnElement[str | None] = literal_column("CASE WHEN needs IS NULL THEN queue END")
+_LANE: tuple[ColumnElement[Any], ...] = (
+    job.c.task,
+    _QUEUE,
+    job.c.tenant,
+    job.c.priority,
+    _BACKGROUND,
+    job.c.needs,
+)
 
 
 def mark_waiting(database: Database, waiting: Sequence[tuple[str, str]]) -> None:
@@ -67,14 +79,14 @@ _WAITING_LANES: Final = select(*_LANE, func.count()).where(text(FOR_ROOM)).group
 def waiting_lanes(database: Database) -> list[tuple[Lane, int]]:
     """Return how many jobs of each lane wait for room."""
     with database.autocommit() as connection:
-        return [(_lane(row[:5]), row[5]) for row in connection.execute(_WAITING_LANES)]
+        return [(_lane(row[:-1]), row[-1]) for row in connection.execute(_WAITING_LANES)]
 
 
 def jobs_of_lane(database: Database, lane: Lane, *, limit: int) -> list[DueJob]:
     """Return the jobs of `lane` that wait for room, the earliest due first."""
     of_lane = [
         column.is_(None) if value is None else column == value
-        for column, value in zip(_LANE, (*lane[:4], int(lane.background)), strict=True)
+        for column, value in zip(_LANE, (*lane[:4], int(lane.background), lane.needs), strict=True)
     ]
     query = (
         select(*read_columns()).where(text(FOR_ROOM), *of_lane).order_by(job.c.due_at, job.c.id).limit(limit)
@@ -90,13 +102,42 @@ def count_waiting(database: Database) -> dict[str, int]:
         return {row[0]: row[1] for row in connection.execute(query)}
 
 
+def count_placed(database: Database) -> dict[tuple[str, str], int]:
+    """Return how many messages of jobs with needs should be on the broker, by (needs, queue)."""
+    query = (
+        select(job.c.needs, job.c.queue, func.count()).where(text(PLACED)).group_by(job.c.needs, job.c.queue)
+    )
+    with database.autocommit() as connection:
+        return {(row[0], row[1]): row[2] for row in connection.execute(query)}
+
+
+def take_back_placed(database: Database, needs: str, queue: str) -> int:
+    """Let jobs that wait in `queue` wait for a place again, at most a thousand; return how many."""
+    which = select(job.c.id).where(text(PLACED), job.c.needs == needs, job.c.queue == queue).limit(1000)
+    with database.begin() as connection:
+        ids = list(connection.execute(which).scalars())
+        taken = connection.execute(
+            update(job)
+            .where(job.c.id.in_(ids), text(PLACED))
+            .values(
+                state=text("CASE state WHEN 'PENDING' THEN 'SCHEDULED' ELSE state END"),
+                published_at=None,
+                waits_for=f"{PLACE}{needs}",
+                updated_at=database.now(),
+            )
+        )
+    return taken.rowcount
+
+
 def jobs_going_on(database: Database, limits: Limits) -> list[Going]:
     """Return the published, unfinished jobs that `limits` may have to count."""
     query = select(job.c.id, *_LANE, job.c.state).where(
         job.c.state.in_(ACTIVE), job.c.published_at.is_not(None), _counted(limits)
     )
     with database.autocommit() as connection:
-        return [Going(row[0], _lane(row[1:6]), row[6] == State.RUNNING) for row in connection.execute(query)]
+        return [
+            Going(row[0], _lane(row[1:-1]), row[-1] == State.RUNNING) for row in connection.execute(query)
+        ]
 
 
 def count_recent(database: Database, key: str, limit: Limit, *, within_s: float) -> int:
@@ -135,5 +176,5 @@ def _counted(limits: Limits) -> ColumnElement[bool]:
 
 
 def _lane(values: Any) -> Lane:  # noqa: ANN401 - a part of a row
-    task, queue, tenant, priority, background = values
-    return Lane(task, queue, tenant, priority, bool(background))
+    task, queue, tenant, priority, background, needs = values
+    return Lane(task, queue, tenant, priority, bool(background), needs)

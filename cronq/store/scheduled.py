@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from cronq.job import Trigger, scheduled_job_id
+from cronq.needs import parse
 from cronq.store.agenda import DueJob
 from cronq.store.schedules import StoredSchedule
 
@@ -26,7 +27,8 @@ def job_of(
         task=declared.task,
         args=list(declared.args),
         kwargs=declared.kwargs,
-        queue=declared.queue,
+        queue=declared.queue if declared.needs is None else parse(declared.needs).queues[0],
+        needs=declared.needs,
         priority=declared.priority,
         tenant=declared.tenant,
         overlap=declared.overlap,

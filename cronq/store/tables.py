@@ -101,6 +101,8 @@ FOR_ROOM = (
 """Due jobs that wait for room under a limit."""
 PUBLISHED = "state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"
 """Jobs whose message is on the broker, or should be."""
+PLACED = f"needs IS NOT NULL AND {PUBLISHED}"
+"""Jobs with needs whose message waits in the queue of some place."""
 FOREIGN = (
     "published_at IS NULL AND held_at IS NULL AND waits_for IS NULL AND (state = 'RETRYING' OR "
     "(state = 'SCHEDULED' AND (attempts > 0 OR item <> '' OR trigger NOT IN ('schedule', 'catch_up'))))"
@@ -141,7 +143,8 @@ job = Table(
     Column("task", String(255), nullable=False),
     Column("args", JSON, nullable=False),
     Column("kwargs", JSON, nullable=False),
-    Column("queue", String(255)),
+    Column("queue", String(255), comment="of a job with needs: decided anew whenever it is published"),
+    Column("needs", String(255), comment="the kind of machine and the places: cpu@eu-west.a,eu-west+30"),
     Column("priority", Integer),
     Column("tenant", String(255)),
     Column("overlap", String(24), nullable=False),
@@ -204,6 +207,7 @@ job = Table(
         postgresql_where=text(FOR_ROOM),
         sqlite_where=text(FOR_ROOM),
     ),
+    Index("cronq_job_placed", "needs", "queue", postgresql_where=text(PLACED), sqlite_where=text(PLACED)),
     Index("cronq_job_foreign", "due_at", "id", postgresql_where=text(FOREIGN), sqlite_where=text(FOREIGN)),
     Index(
         "cronq_job_active",

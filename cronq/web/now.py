@@ -10,6 +10,7 @@ from fastapi.responses import Response
 
 from cronq.app import Cronq
 from cronq.coordination.redis_client import RedisError
+from cronq.queues import unserved_fields, unserved_sentence
 from cronq.store import overview
 from cronq.views import job_fields, leader_fields, live_progress
 from cronq.web.format import last_line
@@ -39,6 +40,7 @@ def now(request: Request) -> Response:
         failures=_failures(parts),
         queues=overview.queues(database)[:12],
         late_jobs=[job_fields(row) for row in overview.overdue_jobs(database, 20)],
+        unserved=[unserved_sentence(facts) for facts in unserved_fields(parts) or ()],
         late_schedules=overview.overdue_schedules(database, 20),
         upcoming=_upcoming(parts),
         workers=_workers(parts, overview.running_by_worker(database)),

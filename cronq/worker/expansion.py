@@ -146,6 +146,7 @@ def _job(head: DueJob, declared: Schedule, item: Item, due: DueTimes) -> DueJob:
         args=[item.value, *head.args],
         kwargs={**head.kwargs, **item.kwargs},
         queue=head.queue,
+        needs=head.needs,
         priority=head.priority,
         tenant=item.tenant or head.tenant,
         # What may overlap is decided for the batch as a whole, when its first job is published.

@@ -33,6 +33,7 @@ def steps(world: World, count: int = 6) -> None:
         world.loop.publishing.waiting_room._next_count = 0.0
         world.loop.publishing.waiting_room._next_recount = 0.0
         world.loop.publishing.waiting_room._next_sounding = 0.0
+        world.loop.publishing.waiting_room._next_offers = 0.0
         world.step()
 
 
@@ -197,3 +198,36 @@ def test_jobs_of_a_failing_dependency_wait_and_come_back_one_two_and_all(world: 
         world.loop.notice({"kind": "breaker"})
         steps(world)
         assert len(world.broker.sent) == most
+
+
+def test_a_job_with_needs_waits_in_sql_until_somebody_can_run_it_and_its_place_is_recorded(
+    world: World,
+) -> None:
+    room = world.loop.publishing.waiting_room
+    room.offers = lambda: {"cpu.c": 1}
+    job = world.rows.job(queue="cpu.a", needs="cpu@a,b")
+    steps(world)
+    assert world.broker.sent == []
+    assert waiting(world.rows, job) == ["place:cpu@a,b"]
+    world.leadership.term = world.rows.begin_term("me")  # a new leader knows it from SQL
+    room.offers = lambda: {"cpu.b": 1}
+    steps(world)
+    assert world.broker.sent == [job]
+    row = world.rows.row(job)
+    assert (row["state"], row["queue"], row["needs"], row["waits_for"]) == (
+        State.PENDING, "cpu.b", "cpu@a,b", None,
+    )  # fmt: skip
+
+
+def test_the_place_of_a_job_is_recorded_also_if_its_worker_outran_the_mark(world: World) -> None:
+    world.loop.publishing.waiting_room.offers = lambda: {"cpu.b": 1}
+    job = world.rows.job(queue="cpu.a", needs="cpu@a,b")
+    claim = world.broker.publish
+
+    def taken(batch: Any) -> list[str]:
+        world.rows.claim(batch[0].id)
+        return claim(batch)
+
+    world.broker.publish = taken  # type: ignore[method-assign]
+    steps(world)
+    assert (world.rows.state(job), world.rows.row(job)["queue"]) == (State.RUNNING, "cpu.b")

@@ -87,6 +87,9 @@ class SimulatedPublisher:
     def queue_of(self, _task: str, _queue: str | None) -> str:
         return QUEUE
 
+    def routes(self) -> dict[str, str]:
+        return {}
+
     def render_rest(self, batch: Sequence[DueJob]) -> list[DueJob]:
         for due in batch:
             due.message = Message(due.id, _facts(due, None if due.fire_time is None else iso(due.fire_time)))

@@ -7,8 +7,11 @@ from sqlalchemy import select, update
 
 from cronq.api.metrics import LAG, Metrics
 from cronq.app import Cronq
+from cronq.cli.status import _facts
 from cronq.job import State, scheduled_job_id
 from cronq.schedule import Reason
+from cronq.store.agenda import mark_published, read_jobs
+from cronq.store.room import mark_waiting
 from cronq.store.tables import attempt, job
 from cronq.store.terms import begin_term
 
@@ -67,7 +70,7 @@ def age(parts: Cronq, by: timedelta) -> None:
 def test_leader_queues_and_overview_answer_without_a_beat(client: TestClient, parts: Cronq) -> None:
     ask(client)
     assert client.get("/api/leader").json()["holder"] is None
-    assert client.get("/api/queues").json() == {"items": []}
+    assert client.get("/api/queues").json() == {"items": [], "unserved": []}
     assert client.get("/api/workers").json() == {"items": []}
     summary = client.get("/api/overview").json()
     assert summary["unfinished"] == {"SCHEDULED": 1}
@@ -76,10 +79,53 @@ def test_leader_queues_and_overview_answer_without_a_beat(client: TestClient, pa
 
 
 def test_workers_are_listed_with_what_they_run(client: TestClient, parts: Cronq) -> None:
-    parts.workers.tell("w@host", host="host", pid=7)
+    parts.workers.tell("w@host", host="host", pid=7, queues=["cpu"], slots=4)
     start(parts, ask(client)["id"])
     (worker,) = client.get("/api/workers").json()["items"]
-    assert worker == {"name": "w@host", "host": "host", "pid": 7, "running": 1, "heard_from": True}
+    assert worker == {
+        "name": "w@host", "host": "host", "pid": 7, "queues": ["cpu"], "slots": 4, "running": 1,
+        "heard_from": True,
+    }  # fmt: skip
+
+
+def test_what_no_live_worker_can_take_is_flagged_at_once_wherever_people_look(
+    client: TestClient, parts: Cronq
+) -> None:
+    sent = client.post("/api/jobs", json={"type": "t", "queue": "gpu"}).json()["id"]
+    placed = client.post("/api/jobs", json={"type": "t", "needs": "cpu@eu-west,eu-central"}).json()
+    assert (placed["queue"], placed["needs"]) == ("cpu.eu-west", "cpu@eu-west,eu-central")
+    mark_published(parts.database, read_jobs(parts.database, [sent]))
+    mark_waiting(parts.database, [(placed["id"], "place:cpu@eu-west,eu-central")])
+    parts.workers.tell("w@host", host="host", pid=7, queues=["celery"], slots=4)
+
+    by_queue, by_needs = client.get("/api/queues").json()["unserved"]
+    assert (by_queue["queue"], by_queue["jobs"]) == ("gpu", 1)
+    assert (by_needs["needs"], by_needs["jobs"]) == ("cpu@eu-west,eu-central", 1)
+    said = ("no live worker consumes the queue gpu", "no live worker offers cpu@eu-west,eu-central")
+    page, shell = client.get("/", headers=PAGE).text, _facts(parts)["troubles"]
+    assert all(sentence in page and any(sentence in line for line in shell) for sentence in said)
+    metrics = client.get("/metrics").text
+    assert 'cronq_unserved_jobs{queue="gpu"} 1.0' in metrics
+    assert 'cronq_unserved_jobs{queue="cpu@eu-west,eu-central"} 1.0' in metrics
+
+    parts.workers.tell("w2@host", host="host", pid=8, queues=["gpu", "cpu.eu-central"], slots=4)
+    assert client.get("/api/queues").json()["unserved"] == []
+    assert "no live worker" not in client.get("/", headers=PAGE).text
+    assert "cronq_unserved_jobs{" not in client.get("/metrics").text
+
+
+def test_a_queue_that_only_the_leader_knows_the_name_of_counts_as_the_leader_routes_it(
+    client: TestClient, parts: Cronq
+) -> None:
+    sent = ask(client)["id"]
+    mark_published(parts.database, read_jobs(parts.database, [sent]))
+    parts.workers.tell("w@host", host="host", pid=7, queues=["special"], slots=4)
+    task = client.get(f"/api/jobs/{sent}").json()["type"]
+    assert client.get("/api/queues").json()["unserved"] == [], "nobody knows where it goes"
+    parts.beats.tell("me", host="host", pid=1, leads=True, clock_offset_s=0, routes={task: "other"})
+    assert client.get("/api/queues").json()["unserved"][0]["queue"] == "other"
+    parts.beats.tell("me", host="host", pid=1, leads=True, clock_offset_s=0, routes={task: "special"})
+    assert client.get("/api/queues").json()["unserved"] == []
 
 
 def test_readiness_names_nobody(client: TestClient, parts: Cronq) -> None:

@@ -171,7 +171,18 @@ def upgrade() -> None:
         sa.Column("task", sa.String(length=255), nullable=False),
         sa.Column("args", sa.JSON(), nullable=False),
         sa.Column("kwargs", sa.JSON(), nullable=False),
-        sa.Column("queue", sa.String(length=255), nullable=True),
+        sa.Column(
+            "queue",
+            sa.String(length=255),
+            nullable=True,
+            comment="of a job with needs: decided anew whenever it is published",
+        ),
+        sa.Column(
+            "needs",
+            sa.String(length=255),
+            nullable=True,
+            comment="the kind of machine and the places: cpu@eu-west.a,eu-west+30",
+        ),
         sa.Column("priority", sa.Integer(), nullable=True),
         sa.Column("tenant", sa.String(length=255), nullable=True),
         sa.Column("overlap", sa.String(length=24), nullable=False),
@@ -376,6 +387,18 @@ def upgrade() -> None:
         unique=True,
         postgresql_where=sa.text("exclusive AND state = 'RUNNING'"),
         sqlite_where=sa.text("exclusive AND state = 'RUNNING'"),
+    )
+    op.create_index(
+        "cronq_job_placed",
+        "cronq_job",
+        ["needs", "queue"],
+        unique=False,
+        postgresql_where=sa.text(
+            "needs IS NOT NULL AND state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"
+        ),
+        sqlite_where=sa.text(
+            "needs IS NOT NULL AND state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"
+        ),
     )
     op.create_index(
         "cronq_job_published",
@@ -591,6 +614,16 @@ def downgrade() -> None:
         table_name="cronq_job",
         postgresql_where=sa.text("state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"),
         sqlite_where=sa.text("state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"),
+    )
+    op.drop_index(
+        "cronq_job_placed",
+        table_name="cronq_job",
+        postgresql_where=sa.text(
+            "needs IS NOT NULL AND state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"
+        ),
+        sqlite_where=sa.text(
+            "needs IS NOT NULL AND state IN ('PENDING', 'RETRYING') AND published_at IS NOT NULL"
+        ),
     )
     op.drop_index(
         "cronq_job_one_running_per_schedule",
