@@ -38,6 +38,7 @@ PAGES = {
     "Jobs of one tenant": "/jobs?tenant=t7",
     "Jobs of one task": "/jobs?task=task-7",
     "Jobs of a task that nowhere is": "/jobs?task=nowhere",
+    "API: jobs of a task that nowhere is": "/api/jobs?type=nowhere",
     "Jobs, found by text": "/jobs?q=no+3",
     "Jobs, text that nowhere is": "/jobs?q=nowhere",
     "Retry all that fit?": "/jobs/all/retry?schedule=report-00042",

@@ -62,6 +62,10 @@ class Outcome(StrEnum):
     HANDED_BACK = "HANDED_BACK"  #: its worker shut down; this attempt is not counted
 
 
+TELLING: Final = "cronq.webhook"
+"""The task that tells a receiver of an end."""
+
+
 class Trigger(StrEnum):
     """What asked for the job."""
 
@@ -70,7 +74,7 @@ class Trigger(StrEnum):
     BACKFILL = "backfill"
     MANUAL = "manual"  #: "run now" of a schedule
     DEMAND = "demand"  #: `cronq.enqueue` or `POST /api/jobs`
-    WEBHOOK = "webhook"  #: the end of a job that has a `callback_url`
+    WEBHOOK = "webhook"  #: the end of a job or batch that has a `callback_url`
     BATCH_END = "batch_end"  #: all items of a batch are at an end
 
 

@@ -152,6 +152,8 @@ def schedule_fields(stored: StoredSchedule) -> dict[str, Any]:
         **declared,
         "args": without_secrets(declared["args"]),
         "kwargs": without_secrets(declared["kwargs"]),
+        "fan_out": without_secrets(declared["fan_out"]),
+        "callback_url": without_secrets(declared["callback_url"]),
         "version": stored.version,
         "source": stored.source,
         "next_fire_at": stored.next_fire_at,

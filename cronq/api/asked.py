@@ -3,7 +3,17 @@
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    field_validator,
+    model_validator,
+)
 
 from cronq.job import State
 from cronq.needs import parse
@@ -163,6 +173,23 @@ class Note(_In):
     note: str | None = Field(None, max_length=1000, description="for whoever finds it paused")
 
 
+class ItemIn(_In):
+    """One item of a fan-out, with what is its own."""
+
+    item: StrictStr | StrictInt
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+    tenant: Name | None = None
+    callback_url: CallbackUrl | None = None
+
+
+class AfterIn(_In):
+    """Which schedules go first: exactly one of `all` and `any`."""
+
+    all: Name | list[Name] | None = None
+    any: Name | list[Name] | None = None
+    on_failure: bool = Field(False, description="a failed job counts as well as a completed one")
+
+
 class ScheduleIn(_In):
     """A schedule to create or replace: exactly one of `cron`, `every`, `delay`, `at`, `rrule` says when."""
 
@@ -189,6 +216,21 @@ class ScheduleIn(_In):
     pause_after: int | None = Field(None, ge=1, le=1000, description="failures in a row that pause it")
     tenant: Name | None = None
     callback_url: CallbackUrl | None = None
+    fan_out: list[StrictStr | StrictInt | ItemIn] | None = Field(
+        None, min_length=1, description="one job for each of these items"
+    )
+    on_complete: Name | None = Field(None, description="of a fan-out: the task that runs when all have ended")
+    after: Name | list[Name] | AfterIn | None = Field(None, description="which schedules go first")
+
+    @field_validator("fan_out", mode="before")
+    @classmethod
+    def _no_code(cls, given: Any) -> Any:  # noqa: ANN401 - whatever is sent
+        if isinstance(given, str | dict):
+            raise ValueError(  # noqa: TRY004 - what pydantic answers with
+                "give a list of items. A function or a query is declared in code (see the fan-out guide): "
+                "from here it would let whoever may write schedules run anything in the workers"
+            )
+        return given
 
     @model_validator(mode="after")
     def _one_timing(self) -> "ScheduleIn":

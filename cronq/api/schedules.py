@@ -8,17 +8,16 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
 
 from cronq.api.asked import Instant, Note, ScheduleIn
+from cronq.api.declared import declared
 from cronq.api.gate import require_role
 from cronq.api.models import Fires
 from cronq.api.problems import Problem
 from cronq.api.reply import parts_of, problems, reply, version_of
 from cronq.app import Cronq
 from cronq.coordination.notices import send_notice
-from cronq.declaration import When, at, cron, delay, every, rrule
 from cronq.store import control
 from cronq.store.fires import fires, latest_fires, next_fires
 from cronq.store.history import outcomes
-from cronq.store.jobs import check_payload
 from cronq.store.overview import find_schedules
 from cronq.store.schedules import StoredSchedule, get_schedule
 from cronq.store.tokens import Role
@@ -26,7 +25,6 @@ from cronq.timing import timing_from
 from cronq.timing.explain import explain
 from cronq.views import fire_fields, schedule_fields
 from cronq.web.punctuality import late
-from cronq.webhooks.address import check_callback
 
 SHOWN = 10
 MOST_FIRES = 500
@@ -75,15 +73,11 @@ def write_schedule(request: Request, name: str, wanted: ScheduleIn) -> Response:
     """Create or replace a schedule; `If-Match` with its version makes sure that nobody else changed it."""
     caller = require_role(request, Role.EDITOR)
     parts = parts_of(request)
-    check_payload(wanted.args, wanted.kwargs, parts.settings.max_payload_bytes)
-    if wanted.callback_url is not None:
-        check_callback(wanted.callback_url, parts.settings)
-    try:
-        declared = _when(wanted).schedule(name=name, task=wanted.task)
-    except (TypeError, OverflowError) as error:
-        raise Problem(422, "invalid-schedule", str(error)) from error
     stored, new = control.write(
-        parts.database, declared, actor=f"api {caller.name}", version=version_of(request)
+        parts.database,
+        declared(parts, name, wanted),
+        actor=f"api {caller.name}",
+        version=version_of(request),
     )
     tell_leader(parts, stored)
     return _shown(parts, stored, 201 if new else 200)
@@ -177,40 +171,3 @@ def _lateness(parts: Cronq, stored: StoredSchedule, now: datetime) -> dict[str, 
     return {"jobs": len(found)} | {
         name: found[int(share * (len(found) - 1))] if found else None for name, share in shares.items()
     }
-
-
-def _when(wanted: ScheduleIn) -> When:
-    policy = wanted.model_dump(
-        include={
-            "queue",
-            "needs",
-            "priority",
-            "overlap",
-            "buffer",
-            "catch_up",
-            "max_attempts",
-            "pause_after",
-            "tenant",
-            "callback_url",
-        },
-        exclude_none=True,
-    )
-    policy |= {
-        "catch_up_window": wanted.catch_up_window,
-        "jitter": wanted.jitter,
-        "spread": wanted.spread,
-    }
-    policy |= {"args": wanted.args, "kwargs": wanted.kwargs}
-    tz: dict[str, Any] = {} if wanted.tz is None else {"tz": wanted.tz}
-    if wanted.cron is not None:
-        expressions = [wanted.cron] if isinstance(wanted.cron, str) else wanted.cron
-        dst: dict[str, Any] = {} if wanted.dst is None else {"dst": wanted.dst}
-        return cron(*expressions, **tz, **dst, **policy)
-    if wanted.every is not None:
-        return every(wanted.every, **policy)
-    if wanted.delay is not None:
-        return delay(wanted.delay, **policy)
-    if wanted.at is not None:
-        return at(wanted.at, **policy)
-    assert wanted.rrule is not None
-    return rrule(wanted.rrule, **tz, **policy)

@@ -1,6 +1,6 @@
 """Which schedules come after which? Refuses what could never run, and marks those that others wait for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from cronq.schedule import Schedule
@@ -27,10 +27,15 @@ def link(found: Iterable[Schedule]) -> tuple[list[Schedule], list[tuple[str, str
     return [replace(each, followed=each.name in followed) for each in good], list(refused.items())
 
 
+def never_runs(schedule: Schedule, others: Mapping[str, Schedule]) -> str | None:
+    """Return why `schedule` could never run after those of `others` that it names; None: it can."""
+    return _why_not(schedule, {**others, schedule.name: schedule}, {})
+
+
 def _why_not(schedule: Schedule, schedules: dict[str, Schedule], refused: dict[str, str]) -> str | None:
     for name in _before(schedule):
         if name not in schedules:
-            return f"it comes after {name!r}, which this code does not declare"
+            return f"it comes after {name!r}, which is not declared"
         if name in refused:
             return f"it comes after {name!r}, which was refused"
         if schedules[name].timing.get("kind") == "delay":

@@ -17,6 +17,8 @@ from cronq.timing import duration
 @click.option("--priority", type=click.IntRange(0, 9), help="Higher is sooner.")
 @click.option("--max-attempts", type=click.IntRange(1), help="Try a failing job this often.")
 @click.option("--dedup-key", help="A second request with this key is the same job.")
+@click.option("--tenant", help="Whose it is.")
+@click.option("--callback-url", help="Whom to tell of its end, by a signed webhook.")
 @json_option
 @click.pass_context
 def enqueue_command(
@@ -31,6 +33,8 @@ def enqueue_command(
     priority: int | None,
     max_attempts: int | None,
     dedup_key: str | None,
+    tenant: str | None,
+    callback_url: str | None,
     as_json: bool,
 ) -> None:
     """Ask for one job of TASK (its registered name) and print its id."""
@@ -45,6 +49,8 @@ def enqueue_command(
         priority=priority,
         max_attempts=max_attempts,
         dedup_key=dedup_key,
+        tenant=tenant,
+        callback_url=callback_url,
     )
     if as_json:
         print_json({"id": job_id, "new": new})

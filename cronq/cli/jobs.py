@@ -17,6 +17,7 @@ from cronq.cli.job_filters import job_filters, wanted_jobs
 from cronq.coordination.redis_client import RedisError
 from cronq.job import ENDS, State
 from cronq.store import jobs as store
+from cronq.store.search import first_jobs
 from cronq.timing import duration
 from cronq.views import attempt_fields, job_fields
 
@@ -34,7 +35,7 @@ def jobs() -> None:
 def list_command(context: click.Context, /, *, limit: int, as_json: bool, **given: str | None) -> None:
     """List jobs, the newest first."""
     parts = parts_of(context)
-    rows = store.list_jobs(parts.database, wanted_jobs(given), limit=limit)
+    rows = first_jobs(parts.database, wanted_jobs(given), limit=limit)
     live = _live(parts, [row["id"] for row in rows if row["state"] == State.RUNNING])
     items = [job_fields(row, live.get(row["id"])) for row in rows]
     if as_json:

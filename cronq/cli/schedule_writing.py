@@ -17,6 +17,7 @@ from cronq.store.jobs import check_payload
 from cronq.store.schedules import check_schedule, get_schedule
 from cronq.timing import with_hash_id
 from cronq.views import schedule_fields
+from cronq.webhooks.address import check_callback
 
 TIMINGS = {"cron": cron, "every": every, "delay": delay, "at": at, "rrule": rrule}
 
@@ -46,6 +47,7 @@ def _declared(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--max-attempts", type=click.IntRange(1), help="Try a failing job this often."),
             click.option("--pause-after", type=click.IntRange(1), help="Pause when so many fail in a row."),
             click.option("--tenant", help="Whose it is."),
+            click.option("--callback-url", help="Whom to tell of each job's end, by a signed webhook."),
         ]
     ):
         command = option(command)
@@ -127,6 +129,8 @@ def delete(context: click.Context, *, name: str, if_version: int | None, yes: bo
 def _write(context: click.Context, wanted: Schedule, *, version: int | None = None, as_json: bool) -> None:
     parts = parts_of(context)
     check_schedule(wanted)
+    if wanted.callback_url is not None:
+        check_callback(wanted.callback_url, parts.settings)
     check_payload(list(wanted.args), wanted.kwargs, parts.settings.max_payload_bytes)
     stored, _new = control.write(parts.database, wanted, actor=f"shell {getpass.getuser()}", version=version)
     send_notice(parts.redis, parts.settings.key_prefix, "schedule", schedule_id=stored.id)

@@ -11,10 +11,10 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, Select, select, text, update
 
 from cronq.errors import LeaseLost
-from cronq.job import ACTIVE, State, Trigger, batch_end_job_id
+from cronq.job import ACTIVE, TELLING, State, Trigger, batch_end_job_id, demanded_job_id
 from cronq.schedule import Schedule
 from cronq.store.agenda import DueJob, insert_job, insert_jobs, read_due
-from cronq.store.batches import CHUNK, count_items
+from cronq.store.batches import CHUNK, count_items, read_batch
 from cronq.store.database import Database
 from cronq.store.schedules import from_data
 from cronq.store.tables import UNFINISHED_ITEM, batch, job, schedule_version
@@ -47,6 +47,7 @@ def begin_batch(database: Database, head_id: str) -> tuple[DueJob, Schedule]:
                 fire_time=head.fire_time,
                 task=head.task,
                 on_complete=declared.on_complete,
+                callback_url=declared.callback_url,
                 created_at=database.now(),
             )
             .on_conflict_do_nothing()
@@ -121,7 +122,8 @@ def cancel_items(database: Database, batch_id: str) -> int:
 def end_batch(database: Database, batch_id: str, term: Term) -> str | None:
     """End a batch if all its items are at an end; return the id of the job that is asked for then, or "".
 
-    None: it goes on. That job is asked for in the same transaction, under an id of its own: once ever.
+    None: it goes on. That job is asked for in the same transaction, under an id of its own: once ever. So is
+    the webhook of the batch, which tells of each end.
     """
     still = select(job.c.id).where(
         job.c.batch_id == batch_id, text(UNFINISHED_ITEM), job.c.state.in_([State.SCHEDULED, *ACTIVE])
@@ -138,6 +140,8 @@ def end_batch(database: Database, batch_id: str, term: Term) -> str | None:
         now = database.clock_in(connection)
         counts = count_items(connection, batch_id, row.total)
         connection.execute(update(batch).where(batch.c.id == batch_id).values(ended_at=now, counts=counts))
+        if row.callback_url is not None:
+            insert_job(database, connection, _webhook(connection, row, counts, now), now)
         if row.on_complete is None:
             return ""
         follow_up = _follow_up(row, counts, now)
@@ -145,21 +149,38 @@ def end_batch(database: Database, batch_id: str, term: Term) -> str | None:
 
 
 def _follow_up(row: Row[Any], counts: dict[str, int], now: datetime) -> DueJob:
-    told = {
+    return DueJob(
+        id=batch_end_job_id(row.id),
+        task=row.on_complete,
+        args=[_told(row, counts)],
+        kwargs={},
+        due_at=now,
+        trigger=Trigger.BATCH_END,
+    )
+
+
+def _webhook(connection: Connection, row: Row[Any], counts: dict[str, int], now: datetime) -> DueJob:
+    """Return the job that tells the receiver; what it tells is how the batch ended now, whatever comes."""
+    status = read_batch(connection, row.id).status
+    told = _told(row, counts) | {"task": row.task, "status": status, "ended_at": now.isoformat()}
+    return DueJob(
+        id=demanded_job_id(None),
+        task=TELLING,
+        args=[],
+        kwargs={"batch": told},
+        due_at=now,
+        trigger=Trigger.WEBHOOK,
+    )
+
+
+def _told(row: Row[Any], counts: dict[str, int]) -> dict[str, Any]:
+    return {
         "batch_id": row.id,
         "schedule": row.schedule_name,
         "fire_time": None if row.fire_time is None else row.fire_time.isoformat(),
         "total": row.total,
         **{state.lower(): counts.get(state, 0) for state in TOLD},
     }
-    return DueJob(
-        id=batch_end_job_id(row.id),
-        task=row.on_complete,
-        args=[told],
-        kwargs={},
-        due_at=now,
-        trigger=Trigger.BATCH_END,
-    )
 
 
 def _lock(connection: Connection, batch_id: str) -> Row[Any] | None:

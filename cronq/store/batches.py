@@ -40,6 +40,7 @@ class Batch:
     cancelled_at: datetime | None
     ended_at: datetime | None
     on_complete: str | None
+    callback_url: str | None = None  #: whom to tell of its end
 
     @property
     def done(self) -> int:
@@ -72,10 +73,15 @@ class Batch:
 def get_batch(database: Database, batch_id: str) -> Batch:
     """Return one batch; raise `UnknownBatch`."""
     with database.autocommit() as connection:
-        row = connection.execute(_batches().where(batch.c.id == batch_id)).one_or_none()
-        if row is None:
-            raise UnknownBatch(batch_id)
-        return _batch(connection, row)
+        return read_batch(connection, batch_id)
+
+
+def read_batch(connection: Connection, batch_id: str) -> Batch:
+    """Do the same inside a transaction."""
+    row = connection.execute(_batches().where(batch.c.id == batch_id)).one_or_none()
+    if row is None:
+        raise UnknownBatch(batch_id)
+    return _batch(connection, row)
 
 
 def list_batches(
@@ -233,4 +239,5 @@ def _batch(connection: Connection, row: Row[Any]) -> Batch:
         cancelled_at=row.cancelled_at,
         ended_at=row.ended_at,
         on_complete=row.on_complete,
+        callback_url=row.callback_url,
     )

@@ -33,7 +33,7 @@ def job_of(
         tenant=declared.tenant,
         overlap=declared.overlap,
         max_attempts=declared.max_attempts,
-        # Of a fan-out, each item's end is told.
+        # Of a fan-out, the end of the whole batch is told.
         callback_url=None if fans_out else declared.callback_url,
         due_at=due_at,
     )

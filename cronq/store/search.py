@@ -36,6 +36,15 @@ def search_jobs(
     return rows, edge
 
 
+def first_jobs(database: Database, wanted: JobFilter, *, limit: int) -> list[RowMapping]:
+    """Return the newest planned `limit` jobs, however long it takes: each statement is a short one."""
+    found, more = search_jobs(database, wanted, limit=limit)
+    while more is not None and len(found) < limit:
+        rows, more = search_jobs(database, replace(wanted, before=more), limit=limit - len(found))
+        found += rows
+    return found
+
+
 def _edge(database: Database, wanted: JobFilter) -> Cursor | None:
     """Return where the jobs that one page looks at end."""
     query = (

@@ -278,6 +278,7 @@ batch = Table(
     Column("task", String(255), nullable=False),
     Column("total", Integer, nullable=False, server_default="0", comment="how many items were found"),
     Column("on_complete", String(255), comment="the task that runs once when all items are at an end"),
+    Column("callback_url", Text, comment="whom to tell when all items are at an end"),
     Column("created_at", UtcDateTime, nullable=False),
     Column("paused_at", UtcDateTime),
     Column("cancelled_at", UtcDateTime),

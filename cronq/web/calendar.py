@@ -13,6 +13,9 @@ from cronq.web.format import NAMES
 MOST_JOBS: Final = 8000
 """Jobs that a calendar counts: those of its whole time, unless several come each second."""
 
+MOST, SOME = 1 / 2, 1 / 10
+"""Shares of the fire times from which on the worst gives a cell its colour."""
+
 WAITING: Final = (State.SCHEDULED, State.PENDING, State.RETRYING)
 STATES: Final = {
     "failed": ("\N{MULTIPLICATION X}", (State.FAILED, State.TIMED_OUT)),
@@ -38,8 +41,9 @@ class Cell:
 
     @property
     def tone(self) -> str:
-        """`most` where that became of at least half of its fire times, else `some`."""
-        return "most" if 2 * self.count(self.kind) >= self.counts.total() else "some"
+        """`most` where that became of at least half of its fire times, `some` of a tenth, else `few`."""
+        share = self.count(self.kind) / max(1, self.counts.total())
+        return "most" if share >= MOST else "some" if share >= SOME else "few"
 
     @property
     def sign(self) -> str:

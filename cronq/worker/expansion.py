@@ -53,7 +53,7 @@ def expand(database: Database, head_id: str, *, max_payload_bytes: int) -> dict[
     found = added = 0
     progress.update(0, None, "finding the items")
     items = iter(find_items(declared.fan_out or {}, max_payload_bytes))
-    while chunk := [_job(head, declared, item, due) for item in islice(items, CHUNK)]:
+    while chunk := [_job(head, item, due) for item in islice(items, CHUNK)]:
         added += add_items(database, head_id, chunk, token=token)
         found += len(chunk)
         progress.update(found)
@@ -129,7 +129,7 @@ class DueTimes:
         return self._start + jitter(f"{self._key}\0{item}", self._fire_time, self._jitter, self._left)
 
 
-def _job(head: DueJob, declared: Schedule, item: Item, due: DueTimes) -> DueJob:
+def _job(head: DueJob, item: Item, due: DueTimes) -> DueJob:
     assert head.schedule_id is not None
     # A backfill's items are others than those that the fire time had.
     key = f"{head.item} {item.key}" if head.item else item.key
@@ -152,6 +152,6 @@ def _job(head: DueJob, declared: Schedule, item: Item, due: DueTimes) -> DueJob:
         # What may overlap is decided for the batch as a whole, when its first job is published.
         overlap=Overlap.ALLOW,
         max_attempts=head.max_attempts,
-        callback_url=item.callback_url or declared.callback_url,
+        callback_url=item.callback_url,
         due_at=due.of(item.key),
     )

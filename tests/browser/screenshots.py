@@ -3,9 +3,10 @@
 import tempfile
 from pathlib import Path
 
+import httpx
 from playwright.sync_api import Page, sync_playwright
 
-from tests.support.processes import ROOT
+from tests.support.processes import ROOT, wait_for
 from tests.support.servers import RedisServer
 
 from .past import fill_past
@@ -19,10 +20,13 @@ SHOTS = (
     ("schedule", "/schedules/import-rates", TALL, "light"),
     ("jobs", "/jobs", WIDE, "light"),
     ("job", "/jobs/{job}", WIDE, "light"),
+    ("batches", "/batches", WIDE, "light"),
+    ("batch", "/batches/{batch}", WIDE, "light"),
     ("day", "/day", WIDE, "light"),
     ("dead-letters", "/dead", WIDE, "light"),
     ("schedule-dark", "/schedules/sync-crm", TALL, "dark"),
     ("now-phone", "/", PHONE, "light"),
+    ("schedule-phone", "/schedules/daily-report:acme", PHONE, "light"),
     ("schedules-phone", "/schedules", PHONE, "light"),
     ("job-phone", "/jobs/{job}", PHONE, "dark"),
 )
@@ -38,6 +42,7 @@ def main() -> None:
         ):
             fill_past(site.database)
             job = _let_something_happen(site)
+            batch = _fan_out(site)
             browser = it.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
             for name, path, (width, height), scheme in SHOTS:
                 context = browser.new_context(
@@ -46,7 +51,7 @@ def main() -> None:
                     base_url=site.url,
                     timezone_id="Europe/Paris",
                 )
-                _take(context.new_page(), path.format(job=job), AT / f"{name}.png")
+                _take(context.new_page(), path.format(job=job, batch=batch), AT / f"{name}.png")
                 context.close()
             browser.close()
 
@@ -60,6 +65,20 @@ def _let_something_happen(site: Site) -> str:
     site.wait_for_state(started, "RUNNING")
     site.allow_steps(4)
     return started
+
+
+def _fan_out(site: Site) -> str:
+    items = ["atlantis", *(f"region {number:02}" for number in range(20)), "ghana", "kenya"]
+    made = {"task": "demo.region", "cron": "0 3 * * *", "fan_out": items, "on_complete": "demo.sum"}
+    httpx.put(f"{site.url}/api/schedules/region-totals", json=made | {"max_attempts": 1}).raise_for_status()
+    answer = httpx.post(f"{site.url}/api/schedules/region-totals/trigger").json()
+
+    def mostly_done() -> bool:
+        found = httpx.get(f"{site.url}/api/batches/{answer['id']}").json()
+        return found.get("done") == len(items) - 2
+
+    wait_for(mostly_done, 30, "all but two regions to be done")
+    return str(answer["id"])
 
 
 def _take(page: Page, path: str, at: Path) -> None:

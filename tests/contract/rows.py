@@ -8,15 +8,16 @@ from datetime import datetime, timedelta
 from threading import Barrier
 from typing import Any, TypeVar
 
-from sqlalchemy import text
+from sqlalchemy import select, text
 
-from cronq.job import Outcome, State, Trigger, scheduled_job_id
+from cronq.job import TELLING, Outcome, State, Trigger, scheduled_job_id
 from cronq.schedule import Schedule, schedule_id
 from cronq.store.agenda import DueJob, insert_jobs
 from cronq.store.attempts import Claim, Settlement, claim, settle
 from cronq.store.database import Database
 from cronq.store.jobs import attempts_of, get_job
 from cronq.store.schedules import Change, write_changes
+from cronq.store.tables import job as job_table
 from cronq.store.terms import Term, begin_term
 from cronq.timing import Every
 
@@ -118,6 +119,14 @@ def settlement(job_id: str, token: str, **facts: Any) -> Settlement:
         "state": State.COMPLETED,
     }
     return Settlement(job_id=job_id, token=token, **{**values, **facts})
+
+
+def told(database: Database) -> list[dict[str, Any]]:
+    """Return what the webhooks that wait for being sent will tell."""
+    query = select(job_table.c.kwargs)
+    query = query.where(job_table.c.task == TELLING).order_by(job_table.c.planned_at)
+    with database.autocommit() as connection:
+        return list(connection.execute(query).scalars())
 
 
 def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:

@@ -23,7 +23,7 @@ from cronq.store.schedules import get_schedule
 from cronq.upkeep.batch_keeper import BatchKeeper
 from cronq.worker.expansion import BadItem, expand
 
-from .rows import Rows, at_once
+from .rows import Rows, at_once, told
 
 LIMIT = 262_144
 HOUR = timedelta(hours=1)
@@ -267,6 +267,31 @@ def test_of_leaders_that_see_the_end_at_once_one_asks_for_what_follows(floor: Fl
         floor.settle(job_id)
     ends = at_once([partial(end_batch, floor.database, head, floor.term)] * 4)
     assert [end for end in ends if end is not None] == [batch_end_job_id(head)]
+
+
+def test_of_a_batch_one_webhook_tells_each_end_and_its_items_are_quiet(floor: Floor) -> None:
+    head = floor.began(fan_out={"items": ["a", "b"]}, callback_url="https://example.org/hook")
+    a, b = floor.items(head).values()
+    floor.settle(a)
+    floor.settle(b, State.FAILED)
+    assert told(floor.database) == []
+    floor.look()
+    floor.look()
+    assert batches.retry_failed(floor.database, head) == 1
+    floor.settle(b, number=2)
+    floor.look()
+    first, second = (each["batch"] for each in told(floor.database))
+    assert (first["batch_id"], first["status"], first["completed"], first["failed"]) == (head, "failed", 1, 1)
+    assert (second["status"], second["completed"], second["failed"]) == ("completed", 2, 0)
+
+
+def test_an_item_with_a_callback_of_its_own_is_told_by_itself(floor: Floor) -> None:
+    head = floor.began(fan_out={"items": ["a", {"item": "b", "callback_url": "https://h.org/"}]})
+    a, b = floor.items(head).values()
+    floor.settle(a)
+    floor.settle(b)
+    floor.look()
+    assert told(floor.database) == [{"job_id": b, "status": "COMPLETED"}]
 
 
 def test_a_former_leader_does_not_end_a_batch(floor: Floor) -> None:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from cronq.job import Outcome, State
 from cronq.schedule import Reason
@@ -15,18 +14,11 @@ from cronq.store.jobs import request_cancel, request_cancel_of_schedules, retry_
 from cronq.store.tables import job
 from cronq.upkeep.job_rescuer import JobRescuer
 
-from .rows import Rows
+from .rows import Rows, told
 
 URL = "https://example.org/hook"
 FAILED: dict[str, Any] = {"outcome": Outcome.FAILED, "state": State.FAILED, "dead": True}
 UNUSED: Any = None
-
-
-def told(database: Database) -> list[dict[str, Any]]:
-    """Return what the webhooks that wait for being sent will tell."""
-    query = select(job.c.kwargs).where(job.c.task == "cronq.webhook").order_by(job.c.planned_at)
-    with database.autocommit() as connection:
-        return list(connection.execute(query).scalars())
 
 
 def test_a_settled_job_leaves_a_webhook_that_the_leader_finds(database: Database, rows: Rows) -> None:

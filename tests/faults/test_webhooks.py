@@ -12,6 +12,8 @@ import pytest
 from sqlalchemy import select
 from standardwebhooks import Webhook
 
+from cronq.declaration import cron
+from cronq.store import control
 from cronq.store.tables import job
 from tests.support.processes import wait_for
 from tests.support.server import free_port
@@ -97,3 +99,19 @@ def test_an_inner_address_is_never_sent_to_and_the_refusal_is_a_dead_letter(clus
     assert seen == []
     assert row["dead_at"] is not None
     assert "CRONQ_WEBHOOK_ALLOW" in row["error"]
+
+
+@ON_BOTH
+def test_the_end_of_a_whole_batch_is_told_once(cluster: Cluster) -> None:
+    start(cluster, allow="127.0.0.1")
+    port = free_port()
+    with receiving(port) as seen:
+        # The task takes no item, so that each of them is out of attempts at once.
+        batch = cron("0 0 1 1 *", fan_out=["a", "b", "c"], callback_url=f"http://127.0.0.1:{port}/hook")
+        control.write(cluster.database, batch.schedule(name="fan", task="faults.work"), actor="test")
+        batch_id, _new = control.trigger(cluster.database, "fan")
+        cluster.wait_for_state(webhook_of(cluster), "COMPLETED", timeout=30)
+    ((headers, body),) = seen
+    told = Webhook(SECRET).verify(body, headers)
+    assert told["type"] == "batch.failed"
+    assert (told["data"]["id"], told["data"]["total"], told["data"]["failed"]) == (batch_id, 3, 3)

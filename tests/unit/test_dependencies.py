@@ -42,7 +42,7 @@ def test_a_schedule_that_comes_after_itself_is_refused():
 
 def test_what_comes_after_an_unknown_or_a_refused_schedule_is_refused():
     wrong = refused(schedule("b", "nobody"), schedule("c", "b"))
-    assert "'nobody', which this code does not declare" in wrong["b"]
+    assert "'nobody', which is not declared" in wrong["b"]
     assert "'b', which was refused" in wrong["c"]
 
 

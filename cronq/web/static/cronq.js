@@ -3,6 +3,7 @@
 
 const REFRESH_MS = 1500; // at most this often
 const IDLE_MS = 15000; // and at least this often, for what no event tells
+const LATE_S = 5;
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 
 // -- times -----------------------------------------------------------------------------------------------
@@ -50,7 +51,9 @@ function tick(root) {
   for (const element of (root || document).querySelectorAll("time[data-relative]")) {
     const date = new Date(element.dateTime);
     const ahead = (date - Date.now()) / 1000;
-    element.textContent = ahead >= 0 ? `in ${span(ahead)}` : `${span(ahead)} ago`;
+    // A page is a moment behind: what comes next is not "2 s ago" while its successor is being fetched.
+    const now = Math.abs(ahead) < 1 || (ahead < 0 && ahead > -LATE_S && element.closest("[data-coming]"));
+    element.textContent = now ? "now" : ahead > 0 ? `in ${span(ahead)}` : `${span(ahead)} ago`;
     element.title = wall(date);
   }
 }

@@ -9,7 +9,8 @@ from fastapi.testclient import TestClient
 from cronq.app import Cronq
 from cronq.declaration import cron
 from cronq.job import scheduled_job_id
-from cronq.store.schedules import Change, write_changes
+from cronq.schedule import After, Join
+from cronq.store.schedules import Change, get_schedule, write_changes
 from cronq.timing import Calendar, Every
 
 from .steps import declare, end, plan, turn_back
@@ -45,6 +46,16 @@ def test_a_schedule_is_written_read_changed_and_deleted(client: TestClient) -> N
         ({"task": "t", "cron": "* * * * *", "tz": "Mars/Base"}, "Mars/Base"),
         ({"task": "t", "every": -5}, "period"),
         ({"task": "t", "every": 5, "overlap": "maybe"}, "overlap"),
+        ({"task": "t", "every": 5, "on_complete": "sum"}, "end of a fan-out"),
+        ({"task": "t", "every": 5, "fan_out": []}, "fan_out"),
+        ({"task": "t", "every": 5, "fan_out": [True]}, "fan_out"),
+        ({"task": "t", "every": 5, "fan_out": ["a" * 201]}, "201 characters"),
+        ({"task": "t", "every": 5, "fan_out": {"function": "os:system"}}, "declared in code"),
+        ({"task": "t", "every": 5, "fan_out": "os:listdir"}, "declared in code"),
+        ({"task": "t", "every": 5, "after": "nobody"}, "'nobody', which is not declared"),
+        ({"task": "t", "every": 5, "after": "wrong"}, "after itself"),
+        ({"task": "t", "every": 5, "after": {"all": "a", "any": "b"}}, "after"),
+        ({"task": "t", "delay": 5, "after": "wrong"}, "delay"),
     ],
 )
 def test_a_wrong_schedule_is_refused(client: TestClient, body: dict[str, Any], hint: str) -> None:
@@ -150,3 +161,24 @@ def test_punctuality_is_told_with_the_schedule(client: TestClient, parts: Cronq)
     late = client.get("/api/schedules/hourly").json()["start_late_s"]
     assert late["jobs"] == 1
     assert 30 <= late["p50"] <= late["p99"] < 40
+
+
+def test_a_fan_out_and_an_order_are_written_as_code_would_declare_them(
+    client: TestClient, parts: Cronq
+) -> None:
+    items = ["eu", 7, {"item": "us", "kwargs": {"size": 3}, "tenant": "acme"}]
+    body = {"task": "demo.work", "cron": "0 2 * * *", "fan_out": items, "on_complete": "demo.sum"}
+    assert client.put("/api/schedules/extract", json=body).status_code == 201
+    after = {"any": ["extract"], "on_failure": True}
+    report = {"task": "demo.work", "cron": "0 2 * * *", "after": after}
+    assert client.put("/api/schedules/report", json=report).status_code == 201
+    written = get_schedule(parts.database, "extract").definition
+    assert written.fan_out is not None
+    assert [i["item"] if isinstance(i, dict) else i for i in written.fan_out["items"]] == ["eu", 7, "us"]
+    assert written.on_complete == "demo.sum"
+    assert get_schedule(parts.database, "report").definition.after == After(
+        ("extract",), Join.ANY, on_failure=True
+    )
+    circle = client.put("/api/schedules/extract", json=body | {"after": "report"})
+    assert (circle.status_code, circle.json()["code"]) == (422, "invalid-schedule")
+    assert "comes after itself: extract → report → extract" in circle.json()["detail"]

@@ -66,6 +66,9 @@ def upgrade() -> None:
             nullable=True,
             comment="the task that runs once when all items are at an end",
         ),
+        sa.Column(
+            "callback_url", sa.Text(), nullable=True, comment="whom to tell when all items are at an end"
+        ),
         sa.Column("created_at", UtcDateTime(), nullable=False),
         sa.Column("paused_at", UtcDateTime(), nullable=True),
         sa.Column("cancelled_at", UtcDateTime(), nullable=True),
