@@ -144,7 +144,7 @@ def _judged(
 ) -> dict[str, Any]:
     """Return how long after each change each client had it, apart for those with workers busy."""
     late: dict[str, list[float]] = {"progress": [], "change": [], "busy": []}
-    missed = clients * len(set(followed.reports) - set(arrived))
+    missed, doubled = clients * len(set(followed.reports) - set(arrived)), 0
     for changed, moments in arrived.items():
         if changed == followed.first:
             continue  # it was so when they came
@@ -152,9 +152,10 @@ def _judged(
         at = float(changed) if is_report else datetime.fromisoformat(changed).timestamp()
         kind = "busy" if at >= busy_from else "progress" if is_report else "change"
         late[kind] += [moment - at for moment in moments]
-        missed += clients - len(moments)
+        missed += max(0, clients - len(moments))
+        doubled += max(0, len(moments) - clients)
     every = {name: value for kind, found in late.items() for name, value in spread(found, kind).items()}
-    return {**every, "changes": len(arrived) - 1, "missed": missed}
+    return {**every, "changes": len(arrived) - 1, "missed": missed, "doubled": doubled}
 
 
 def _worker_rate(stage: Stage, meanwhile: Callable[[], None]) -> float:

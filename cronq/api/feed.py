@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from cronq.job import ENDS, State
-from cronq.store.changes import OVERLAP_S, Change, changed_ids, read_jobs
+from cronq.store.changes import OVERLAP_S, Change, change_of, changed_ids, read_jobs
 from cronq.store.database import Database, is_outage
 from cronq.telemetry.log import get_logger
 from cronq.views import job_fields, to_json
@@ -224,8 +224,8 @@ def read_changes(
         changed = changed_ids(database, since, after_id=after_id, limit=BACKLOG)
         fresh = [change for change in changed if seen.get(change.id) != change]
         rows = read_jobs(database, [change.id for change in fresh])
-        # What is noted is what was found first: a row that changed between the two reads is told once more.
-        seen.update((change.id, change) for change in fresh)
+        # What is noted is what is told: a row may have changed between the two reads.
+        seen.update((row["id"], change_of(row)) for row in rows)
         if changed:
             progress = live(rows)
             yield [job_event(job_fields(row, progress.get(row["id"]))) for row in rows], changed[-1].at

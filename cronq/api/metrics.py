@@ -51,46 +51,22 @@ class Metrics:
     def __init__(self, since: datetime) -> None:
         self._since, self._lock = since, threading.Lock()
         self.registry = registry = CollectorRegistry()
-        self._ended = Counter(
-            "cronq_jobs_ended", "Jobs that came to an end", ["task", "outcome"], registry=registry
-        )
-        self._skipped = Counter(
-            "cronq_fires_skipped", "Fire times that did not become a job", ["reason"], registry=registry
-        )
-        self._fires = Counter(
-            "cronq_fires",
-            "Fire times, by what became of them",
-            ["disposition"],
-            registry=registry,
-        )
-        self._retries = Counter(
-            "cronq_retries",
-            "Attempts that another one follows",
-            ["reason"],
-            registry=registry,
-        )
-        self._attempts = Counter(
-            "cronq_attempts", "Finished attempts", ["outcome", "kind"], registry=registry
-        )
-        self._publish = Histogram(
-            "cronq_publish_lateness_seconds",
-            "From the due time of a scheduled job to the broker's confirmation",
-            buckets=SOON,
-            registry=registry,
-        )
-        self._start = Histogram(
-            "cronq_start_lateness_seconds",
-            "From the due time of a scheduled job to its first attempt's start",
-            buckets=SOON,
-            registry=registry,
-        )
-        self._duration = Histogram(
-            "cronq_job_duration_seconds",
-            "From the last attempt's start to the job's end",
-            ["task"],
-            buckets=SECONDS,
-            registry=registry,
-        )
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"cronq_{name}", text, labels, registry=registry)
+
+        def histogram(name: str, text: str, *labels: str, buckets: tuple[float, ...]) -> Histogram:
+            return Histogram(f"cronq_{name}_seconds", text, labels, buckets=buckets, registry=registry)
+
+        self._ended = counter("jobs_ended", "Jobs that came to an end", "task", "outcome")
+        self._skipped = counter("fires_skipped", "Fire times that did not become a job", "reason")
+        self._fires = counter("fires", "Fire times, by what became of them", "disposition")
+        self._retries = counter("retries", "Attempts that another one follows", "reason")
+        self._attempts = counter("attempts", "Finished attempts", "outcome", "kind")
+        due, took = "From the due time of a scheduled job", "From the last attempt's start to the job's end"
+        self._publish = histogram("publish_lateness", f"{due} to the broker's confirmation", buckets=SOON)
+        self._start = histogram("start_lateness", f"{due} to its first attempt's start", buckets=SOON)
+        self._duration = histogram("job_duration", took, "task", buckets=SECONDS)
 
     def scrape(self, parts: Cronq) -> bytes:
         """Count what ended since the last time, look at how things stand, and return the text."""

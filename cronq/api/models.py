@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from cronq.job import State
+from cronq.store.dead import DeadLetter
 
 
 class Metadata(BaseModel):
@@ -112,26 +113,10 @@ class Fires(BaseModel):
     next_from: datetime | None
 
 
-class Dead(BaseModel):
-    """A job that failed for good, or a message that nobody could run."""
-
-    id: str
-    what: str
-    task: str | None
-    schedule: str | None
-    tenant: str | None
-    queue: str | None
-    kind: str | None
-    error: str | None
-    attempts: int
-    dead_at: datetime
-    copied_at: datetime | None
-
-
 class DeadPage(BaseModel):
     """Some dead letters, and where the next ones are."""
 
-    items: list[Dead]
+    items: list[DeadLetter]
     next_cursor: str | None
 
 

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -74,8 +75,15 @@ def up(
         with_flower=with_flower,
         modules=modules,
     )
+    found = _run(context, Stack(options), tasks, for_s)
+    for trouble in found:
+        click.echo(f"cronq: {trouble}", err=True)
+    context.exit(1 if found else 0)
+
+
+def _run(context: click.Context, stack: Stack, tasks: Iterable[str], for_s: float | None) -> list[str]:
+    """Start the stack, watch it, and stop it again; return what went wrong."""
     signal.signal(signal.SIGTERM, _interrupt)
-    stack = Stack(options)
     try:
         stack.start()
         parts = parts_of(context, schema=False)
@@ -84,15 +92,12 @@ def up(
         stack.start_processes()
         for task in tasks:
             submit(parts, task, [], {})
-        found = _watch(stack, parts, started, for_s)
+        return _watch(stack, parts, started, for_s)
     except KeyboardInterrupt:
-        found = []
+        return []
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not interrupt the clean-up
         stack.stop()
-    for trouble in found:
-        click.echo(f"cronq: {trouble}", err=True)
-    context.exit(1 if found else 0)
 
 
 def _watch(stack: Stack, parts: Cronq, started: datetime, for_s: float | None) -> list[str]:

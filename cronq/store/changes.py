@@ -50,6 +50,11 @@ def changed_ids(
         return [Change(*row) for row in connection.execute(query)]
 
 
+def change_of(row: RowMapping) -> Change:
+    """Return how a job's row stands."""
+    return Change(row["id"], row["updated_at"], row["state"], row["attempts"])
+
+
 def read_jobs(database: Database, ids: Sequence[str]) -> list[RowMapping]:
     """Return the rows of the jobs `ids`, oldest change first."""
     if not ids:

@@ -1,50 +1,27 @@
 """`cronq dead`: nothing is done by a dry run or without an answer, and ids and filters mean the same."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from celery import Celery
-from click.testing import CliRunner, Result
 from sqlalchemy import update
 
-from cronq.app import Cronq, cronq_of
-from cronq.cli.main import cronq
 from cronq.job import State
-from cronq.store.attempts import bury
 from cronq.store.dead_messages import DeadMessage, record_message
 from cronq.store.jobs import get_job
-from cronq.store.schema import upgrade
 from cronq.store.tables import job
-from tests.contract.rows import Rows
+
+from .shell import Shell, opened
 
 
-class Shell:
-    """Runs commands on a database of its own."""
+class DeadShell(Shell):
+    """Runs `cronq dead`."""
 
-    def __init__(self, app: Celery) -> None:
-        self._app = app
-        self.parts: Cronq = cronq_of(app)
-        self.rows = Rows(self.parts.database)
-
-    def __call__(self, *args: str, answer: str | None = None) -> Result:
-        return CliRunner().invoke(cronq, ["dead", *args], obj=SimpleNamespace(app=self._app), input=answer)
-
-    def json(self, *args: str) -> Any:
-        result = self(*args, "--json")
-        assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
+    first = ("dead",)
 
     def ids(self, *args: str) -> list[str]:
         return [item["id"] for item in self.json("list", *args)["items"]]
-
-    def failed(self, kind: str = "network", **facts: Any) -> str:
-        job_id = self.rows.job(**facts)
-        bury(self.parts.database, job_id, kind=kind, error=f"Traceback\nValueError: {kind}")
-        return job_id
 
     def message(self, **facts: Any) -> str:
         return record_message(
@@ -54,16 +31,12 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
-    monkeypatch.setenv("CRONQ_DATABASE_URL", f"sqlite:///{tmp_path / 'cronq.db'}")
-    monkeypatch.setenv("CRONQ_REDIS_URL", "redis://127.0.0.1:1/0")  # nobody is there: notices are a luxury
-    shell = Shell(Celery("shop", set_as_current=False))
-    upgrade(shell.parts.database)
-    yield shell
-    shell.parts.database.dispose()
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeadShell]:
+    with opened(DeadShell, tmp_path, monkeypatch) as shell:
+        yield shell
 
 
-def test_the_list_names_each_letter_and_why_it_died(shell: Shell) -> None:
+def test_the_list_names_each_letter_and_why_it_died(shell: DeadShell) -> None:
     job_id, message_id = shell.failed(schedule="nightly"), shell.message()
     shown = shell("list").output
     for text in (job_id, "nightly", "network", "ValueError: network", message_id, "malformed", "it is a 7"):
@@ -76,7 +49,7 @@ def test_the_list_names_each_letter_and_why_it_died(shell: Shell) -> None:
     assert "1 more" in shell("list", "-n", "1").output
 
 
-def test_show_tells_all_of_a_job_and_all_of_a_message(shell: Shell) -> None:
+def test_show_tells_all_of_a_job_and_all_of_a_message(shell: DeadShell) -> None:
     job_id = shell.failed(task="shop.charge")
     message_id = shell.message(headers={"lang": "cobol"}, worker="w@host")
     assert shell.json("show", job_id)["attempt_list"][0]["kind"] == "network"
@@ -89,7 +62,7 @@ def test_show_tells_all_of_a_job_and_all_of_a_message(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("action", ["retry", "discard"])
-def test_a_dry_run_says_what_would_be_done_and_does_nothing(shell: Shell, action: str) -> None:
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(shell: DeadShell, action: str) -> None:
     job_id = shell.failed(task="shop.charge")
     shell.failed(task="shop.refund")
     result = shell(action, "--task", "shop.charge", "--dry-run")
@@ -104,7 +77,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(shell: Shell, action
 
 
 @pytest.mark.parametrize("action", ["retry", "discard"])
-def test_a_filter_asks_first_and_no_means_no(shell: Shell, action: str) -> None:
+def test_a_filter_asks_first_and_no_means_no(shell: DeadShell, action: str) -> None:
     shell.failed()
     refused = shell(action, "--all", answer="n\n")
     assert refused.exit_code == 1
@@ -113,7 +86,7 @@ def test_a_filter_asks_first_and_no_means_no(shell: Shell, action: str) -> None:
     assert shell.ids() == []
 
 
-def test_without_ids_and_filters_nothing_is_meant(shell: Shell) -> None:
+def test_without_ids_and_filters_nothing_is_meant(shell: DeadShell) -> None:
     shell.failed()
     result = shell("discard", "--yes")
     assert result.exit_code == 2
@@ -121,7 +94,7 @@ def test_without_ids_and_filters_nothing_is_meant(shell: Shell) -> None:
     assert len(shell.ids()) == 1
 
 
-def test_retry_sends_back_what_fits_and_leaves_the_others(shell: Shell) -> None:
+def test_retry_sends_back_what_fits_and_leaves_the_others(shell: DeadShell) -> None:
     network, permanent = shell.failed("network"), shell.failed("permanent")
     done = shell.json("retry", "--kind", "network", "--yes")
     assert done == {"done": "retry", "count": 1, "ids": [network]}
@@ -130,7 +103,7 @@ def test_retry_sends_back_what_fits_and_leaves_the_others(shell: Shell) -> None:
     assert f"{permanent} is due again" in shell("retry", permanent).output
 
 
-def test_discard_takes_off_the_list_and_keeps_the_history(shell: Shell) -> None:
+def test_discard_takes_off_the_list_and_keeps_the_history(shell: DeadShell) -> None:
     job_id, message_id = shell.failed(), shell.message()
     result = shell("discard", job_id, message_id)
     assert result.exit_code == 0, result.output
@@ -138,14 +111,14 @@ def test_discard_takes_off_the_list_and_keeps_the_history(shell: Shell) -> None:
     assert get_job(shell.parts.database, job_id)["state"] == State.FAILED
 
 
-def test_one_unknown_id_among_several_stops_all(shell: Shell) -> None:
+def test_one_unknown_id_among_several_stops_all(shell: DeadShell) -> None:
     job_id = shell.failed()
     result = shell("discard", job_id, "nobody")
     assert result.exit_code == 3
     assert shell.ids() == [job_id]
 
 
-def test_a_message_that_cannot_go_back_is_named(shell: Shell) -> None:
+def test_a_message_that_cannot_go_back_is_named(shell: DeadShell) -> None:
     message_id = shell.message()  # it came from no queue
     result = shell("retry", message_id)
     assert result.exit_code == 1
@@ -153,7 +126,7 @@ def test_a_message_that_cannot_go_back_is_named(shell: Shell) -> None:
     assert shell.ids() == [message_id]
 
 
-def test_secrets_in_errors_and_arguments_are_not_shown(shell: Shell) -> None:
+def test_secrets_in_errors_and_arguments_are_not_shown(shell: DeadShell) -> None:
     job_id = shell.failed(kwargs={"password": "hunter2"})
     with shell.parts.database.begin() as connection:
         connection.execute(

@@ -4,45 +4,24 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from celery import Celery
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
-from cronq.app import Cronq, cronq_of
 from cronq.cli.main import cronq
 from cronq.declaration import every
 from cronq.job import State
-from cronq.store.attempts import bury
 from cronq.store.jobs import get_job
 from cronq.store.schedules import Change, get_schedule, write_changes
-from cronq.store.schema import upgrade
-from tests.contract.rows import Rows
+
+from .shell import Shell, opened
 
 FAILED, WRONG, UNKNOWN, REFUSED, UNAVAILABLE = 1, 2, 3, 4, 5
 
 
-class Shell:
-    """Runs commands on a database of its own."""
-
-    def __init__(self, app: Celery) -> None:
-        self._app = app
-        self.parts: Cronq = cronq_of(app)
-        self.rows = Rows(self.parts.database)
-
-    def __call__(self, *args: str, answer: str | None = None) -> Result:
-        return CliRunner().invoke(cronq, [*args], obj=SimpleNamespace(app=self._app), input=answer)
-
-    def json(self, *args: str) -> Any:
-        result = self(*args, "--json")
-        assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
-
-    def failed(self, **facts: Any) -> str:
-        job_id = self.rows.job(**facts)
-        bury(self.parts.database, job_id, kind="network", error="Traceback\nValueError: gone")
-        return job_id
+class Steering(Shell):
+    """Runs all commands."""
 
     def state(self, job_id: str) -> str:
         return str(get_job(self.parts.database, job_id)["state"])
@@ -57,19 +36,15 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
-    monkeypatch.setenv("CRONQ_DATABASE_URL", f"sqlite:///{tmp_path / 'cronq.db'}")
-    monkeypatch.setenv("CRONQ_REDIS_URL", "redis://127.0.0.1:1/0")  # nobody is there: notices are a luxury
-    shell = Shell(Celery("shop", set_as_current=False))
-    upgrade(shell.parts.database)
-    yield shell
-    shell.parts.database.dispose()
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Steering]:
+    with opened(Steering, tmp_path, monkeypatch) as shell:
+        yield shell
 
 
 # -- schedules ---------------------------------------------------------------------------------------------
 
 
-def test_a_schedule_is_added_edited_and_deleted(shell: Shell) -> None:
+def test_a_schedule_is_added_edited_and_deleted(shell: Steering) -> None:
     added = shell.json("schedules", "add", "nightly", "--task", "shop.backup", "--cron", "30 2 * * *", "--tz",
                        "Europe/Berlin", "--kwargs", '{"full": true}', "--catch-up-window", "2h")  # fmt: skip
     assert (added["version"], added["kwargs"], added["catch_up_window"]) == (1, {"full": True}, 7200)
@@ -81,7 +56,7 @@ def test_a_schedule_is_added_edited_and_deleted(shell: Shell) -> None:
     assert get_schedule(shell.parts.database, "nightly").retired_at is not None
 
 
-def test_one_who_was_slower_is_refused(shell: Shell) -> None:
+def test_one_who_was_slower_is_refused(shell: Steering) -> None:
     shell.json("schedules", "add", "nightly", "--task", "shop.backup", "--every", "1h")
     shell.json("schedules", "edit", "nightly", "--every", "2h")
     late = shell("schedules", "edit", "nightly", "--every", "3h", "--if-version", "1")
@@ -89,7 +64,7 @@ def test_one_who_was_slower_is_refused(shell: Shell) -> None:
     assert "somebody changed it" in late.stderr
 
 
-def test_what_code_declares_is_changed_in_the_code(shell: Shell) -> None:
+def test_what_code_declares_is_changed_in_the_code(shell: Steering) -> None:
     shell.declare("of-code")
     for words in (["edit", "of-code", "--queue", "slow"], ["delete", "of-code", "--yes"]):
         refused = shell("schedules", *words)
@@ -109,11 +84,13 @@ def test_what_code_declares_is_changed_in_the_code(shell: Shell) -> None:
         [],
     ],
 )
-def test_a_schedule_that_makes_no_sense_is_a_mistake_in_the_command(shell: Shell, words: list[str]) -> None:
+def test_a_schedule_that_makes_no_sense_is_a_mistake_in_the_command(
+    shell: Steering, words: list[str]
+) -> None:
     assert shell("schedules", "add", "odd", "--task", "shop.work", *words).exit_code == WRONG
 
 
-def test_a_list_reads_no_more_than_it_shows(shell: Shell) -> None:
+def test_a_list_reads_no_more_than_it_shows(shell: Steering) -> None:
     for name in "abc":
         shell.declare(name)
     first = shell.json("schedules", "list", "-n", "2")
@@ -123,7 +100,7 @@ def test_a_list_reads_no_more_than_it_shows(shell: Shell) -> None:
     assert [each["name"] for each in shell.json("schedules", "list", "--text", "B")["items"]] == ["b"]
 
 
-def test_the_shell_completes_names(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shell_completes_names(shell: Steering, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.declare("nightly")
     shell.declare("hourly")
     monkeypatch.setattr("cronq.cli.common.parts_of", lambda _context: shell.parts)
@@ -135,15 +112,15 @@ def test_the_shell_completes_names(shell: Shell, monkeypatch: pytest.MonkeyPatch
 # -- jobs --------------------------------------------------------------------------------------------------
 
 
-def test_jobs_are_listed_by_filter(shell: Shell) -> None:
+def test_jobs_are_listed_by_filter(shell: Steering) -> None:
     wanted = shell.failed(task="shop.pay", queue="slow", tenant="acme")
     shell.rows.job(task="shop.work")
-    for words in (["--queue", "slow"], ["--text", "GONE"], ["--tenant", "acme"], ["--state", "failed"]):
+    for words in (["--queue", "slow"], ["--text", "NETWORK"], ["--tenant", "acme"], ["--state", "failed"]):
         assert [each["id"] for each in shell.json("jobs", "list", *words)["items"]] == [wanted]
     assert shell.json("jobs", "list", "--until", "1h")["items"] == []
 
 
-def test_jobs_are_cancelled_by_id_or_by_filter_and_never_by_chance(shell: Shell) -> None:
+def test_jobs_are_cancelled_by_id_or_by_filter_and_never_by_chance(shell: Steering) -> None:
     ids = [shell.rows.job(task="shop.work") for _ in range(3)]
     other = shell.rows.job(task="shop.pay")
     assert shell("jobs", "cancel").exit_code == WRONG
@@ -157,7 +134,7 @@ def test_jobs_are_cancelled_by_id_or_by_filter_and_never_by_chance(shell: Shell)
     assert shell.state(other) == State.SCHEDULED
 
 
-def test_failed_jobs_are_sent_back_and_others_cannot_be(shell: Shell) -> None:
+def test_failed_jobs_are_sent_back_and_others_cannot_be(shell: Steering) -> None:
     ids = [shell.failed(task="shop.work") for _ in range(2)]
     waiting = shell.rows.job(task="shop.work")
     assert shell("jobs", "retry", waiting).exit_code == REFUSED
@@ -169,7 +146,7 @@ def test_failed_jobs_are_sent_back_and_others_cannot_be(shell: Shell) -> None:
 # -- status ------------------------------------------------------------------------------------------------
 
 
-def test_status_fails_while_nobody_leads_and_says_what_to_do(shell: Shell) -> None:
+def test_status_fails_while_nobody_leads_and_says_what_to_do(shell: Steering) -> None:
     shell.failed()
     result = shell("status", "--json")
     facts = json.loads(result.stdout)

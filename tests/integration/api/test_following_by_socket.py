@@ -49,12 +49,13 @@ def test_a_client_that_comes_back_misses_no_change(served: str, parts: Cronq) ->
     away = {ask(served) for _ in range(5)}
     for job_id in away:
         end(parts, job_id)
-    missing = set(away)
+    told: set[str] = set()
     with connect(address(served, f"?after={seen['id']}")) as socket:
-        while missing:
-            told = next(messages(socket))["data"]
-            if told.get("status") == "COMPLETED":
-                missing.discard(told["id"])
+        while not away <= told:  # or no message comes any more, which fails
+            told |= {
+                each["id"] for each in (next(messages(socket))["data"],) if each["status"] == "COMPLETED"
+            }
+    assert told <= {first, *away}
 
 
 @pytest.mark.parametrize(("query", "status"), [("?job=nope", 404), ("?after=x", 400)])
