@@ -125,10 +125,15 @@ def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJo
     return connection.execute(_insert_jobs(database), [_values(planned, now) for planned in jobs]).rowcount
 
 
+@lru_cache(maxsize=8)
+def _insert_job(database: Database) -> Any:  # noqa: ANN401 - either dialect's Insert
+    return database.insert(job).on_conflict_do_nothing().returning(job.c.id)
+
+
 def insert_job(database: Database, connection: Connection, demanded: DueJob, now: datetime) -> bool:
     """Insert one job; tell whether it is new."""
-    insert = database.insert(job).on_conflict_do_nothing().values(_values(demanded, now))
-    return connection.execute(insert.returning(job.c.id)).one_or_none() is not None
+    added = connection.execute(_insert_job(database), _values(demanded, now))
+    return added.one_or_none() is not None
 
 
 def _values(planned: DueJob, now: datetime) -> dict[str, Any]:
@@ -192,11 +197,13 @@ def foreign_jobs(
         return [due_job(row) for row in connection.execute(query, {"until": until, "limit": limit})]
 
 
+_READ_WAITING: Final = select(*_READ).where(job.c.id.in_(bindparam("ids", expanding=True)), text(WAITING))
+
+
 def read_waiting(database: Database, ids: Sequence[str]) -> list[DueJob]:
     """Return those of the jobs `ids` that wait for a due time."""
-    query = select(*_READ).where(job.c.id.in_(ids), text(WAITING))
     with database.autocommit() as connection:
-        return [due_job(row) for row in connection.execute(query)]
+        return [due_job(row) for row in connection.execute(_READ_WAITING, {"ids": ids})]
 
 
 def read_due(connection: Connection, job_id: str) -> DueJob | None:
@@ -265,13 +272,18 @@ def _mark_placed(connection: Connection, sent: Sequence[DueJob]) -> None:
         )
 
 
+@lru_cache(maxsize=8)
+def _mark_skipped(database: Database) -> Update:
+    now = database.now()
+    return (
+        update(job)
+        .where(job.c.id.in_(bindparam("_ids", expanding=True)), job.c.state == State.SCHEDULED)
+        .values(state=State.SKIPPED, reason=bindparam("_reason"), finished_at=now, updated_at=now)
+    )
+
+
 def mark_skipped(database: Database, ids: Sequence[str], reason: Reason) -> None:
     """Give due fire times that were not published their disposition: not run, because of `reason`."""
-    now = database.now()
     with database.begin() as connection:
         for chunk in chunks(ids):
-            connection.execute(
-                update(job)
-                .where(job.c.id.in_(chunk), job.c.state == State.SCHEDULED)
-                .values(state=State.SKIPPED, reason=reason, finished_at=now, updated_at=now)
-            )
+            connection.execute(_mark_skipped(database), {"_ids": chunk, "_reason": reason})

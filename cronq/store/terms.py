@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, select, text
 from sqlalchemy.exc import OperationalError
@@ -38,13 +39,18 @@ def begin_term(database: Database, *, shard: int, holder: str, host: str, pid: i
 
 
 def _begin_term(database: Database, *, shard: int, holder: str, host: str, pid: int) -> Term:
-    row = {"holder": holder, "host": host, "pid": pid, "since": database.now()}
-    insert = database.insert(leader).values(shard=shard, term=1, **row)
-    statement = insert.on_conflict_do_update(
-        index_elements=[leader.c.shard], set_={**row, "term": leader.c.term + 1}
-    ).returning(*leader.c)
+    values = {"shard": shard, "holder": holder, "host": host, "pid": pid}
     with database.begin() as connection:
-        return Term(**connection.execute(statement).one()._asdict())
+        return Term(**connection.execute(_next_term(database), values).one()._asdict())
+
+
+@lru_cache(maxsize=8)
+def _next_term(database: Database) -> Any:  # noqa: ANN401 - either dialect's Insert
+    insert = database.insert(leader).values(term=1, since=database.now())
+    taken_over = {name: insert.excluded[name] for name in ("holder", "host", "pid", "since")}
+    return insert.on_conflict_do_update(
+        index_elements=[leader.c.shard], set_={**taken_over, "term": leader.c.term + 1}
+    ).returning(*leader.c)
 
 
 def _end_stuck_transactions(database: Database) -> int:

@@ -58,7 +58,11 @@ class Cluster:
     started: list[Process] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     trace: list[tuple[float, str, str, dict[str, Any]]] | None = None
+    schedule_ids: list[str] = field(init=False)
     _incarnations: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.schedule_ids = [each.id for each in self.schedules]
 
     def start(self, role: str) -> None:
         """Start a process: `beat-1`, `worker-0`, …"""

@@ -239,7 +239,7 @@ class Judge:
         moment = stamp(until)
         waiting = [job_id for job_id in self.open if self.jobs[job_id].due_at <= moment]
         behind = [i for i, cursor in self.cursors.items() if cursor is not None and cursor <= moment]
-        unknown = [each.id for each in self.cluster.schedules if each.id not in self.first]
+        unknown = [each for each in self.cluster.schedule_ids if each not in self.first]
         return [*waiting, *behind, *unknown, *self.paused]
 
     def conclude(self, healed_at: float) -> None:
@@ -250,24 +250,24 @@ class Judge:
         for job_id, count in self.outcomes.items():
             if count != self.left_running[job_id]:
                 self.wrong("G5", f"job {job_id} has {count} outcomes of {self.left_running[job_id]} attempts")
-        for declared in self.cluster.schedules:
+        for declared, schedule_id in zip(self.cluster.schedules, self.cluster.schedule_ids, strict=True):
             if declared.timing["kind"] == "every":
-                self._judge_fires(declared, healed_at)
+                self._judge_fires(declared, schedule_id, healed_at)
 
-    def _judge_fires(self, declared: Any, healed_at: float) -> None:
-        begin = self.first.get(declared.id)
+    def _judge_fires(self, declared: Any, schedule_id: str, healed_at: float) -> None:
+        begin = self.first.get(schedule_id)
         if begin is None:
             return  # it counts as stuck
-        fire = self.judged.get(declared.id) or datetime.fromisoformat(begin).replace(tzinfo=UTC)
+        fire = self.judged.get(schedule_id) or datetime.fromisoformat(begin).replace(tzinfo=UTC)
         period = timedelta(seconds=declared.timing["seconds"])
         while fire.timestamp() <= healed_at:
-            key = (declared.id, fire.strftime("%Y-%m-%d %H:%M:%S.%f"), "")
+            key = (schedule_id, fire.isoformat(" ", "microseconds")[:26], "")
             if key not in self.fires:
                 self.wrong("G2", f"{declared.name} at {key[1]} has no disposition")
             else:
                 self._judge_reason(declared, self.jobs[self.fires[key]])
             fire += period
-        self.judged[declared.id] = fire
+        self.judged[schedule_id] = fire
 
     def _judge_reason(self, declared: Any, job: Job) -> None:
         if job.reason is None:

@@ -56,6 +56,8 @@ class Process:
         return self.kernel.now + self.wall_offset
 
     def reaches(self, store: str) -> bool:
+        if not self.cut and not self.kernel.outages:
+            return True
         return self.cut.get(store, 0.0) <= self.kernel.now and not self.kernel.is_down(store)
 
     def step(self) -> None:

@@ -44,7 +44,12 @@ class SqlServer:
 
     def __init__(self, without: Collection[str] = ()) -> None:
         """without: names of constraints and indexes that the tables are to lack."""
-        self.engine = create_engine("sqlite://", poolclass=StaticPool, isolation_level="AUTOCOMMIT")
+        self.engine = create_engine(
+            "sqlite://",
+            poolclass=StaticPool,
+            isolation_level="AUTOCOMMIT",
+            connect_args={"cached_statements": 1000},
+        )
         self.connection: Connection = self.engine.connect()
         raw = self.connection.connection.driver_connection
         assert isinstance(raw, sqlite3.Connection)
@@ -52,7 +57,7 @@ class SqlServer:
         self.short: Connection = cast(Connection, FastConnection(self.connection, raw))
         self.raw.execute("PRAGMA foreign_keys=ON")
         _tables(without).create_all(self.connection)
-        self.raw.create_function("sim_now", 1, self._now)
+        self.raw.create_function("sim_now", 1, self._now, deterministic=True)
         self.raw.create_function("sim_seen", -1, self._see)
         for table, verb, fields in TRIGGERS:
             of = "OLD" if verb == "DELETE" else "NEW"
@@ -106,7 +111,7 @@ def _tables(without: Collection[str]) -> MetaData:
 
 def stamp(instant: float) -> str:
     """Return `instant` (seconds since the epoch) the way SQLite's rows have it."""
-    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return datetime.fromtimestamp(instant, UTC).isoformat(" ", "microseconds")[:26]
 
 
 class SimulatedDatabase(Database):
