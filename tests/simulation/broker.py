@@ -1,4 +1,4 @@
-"""A broker for simulated processes: it delays, doubles, reorders and loses what it carries."""
+"""A broker for simulated processes: it delays, doubles, reorders and loses what it carries or hands over."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from cronq.store.agenda import DueJob
 from .kernel import Kernel, Process, Thread
 
 QUEUE: Final = "celery"
+LOST_SHARE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,9 @@ class Broker:
         self.took: set[str] = set()  #: every job whose message was ever taken in
         self.delay_until = 0.0  #: until when what arrives is held up
         self.double_until = 0.0
+        self.forget_until = 0.0  #: until when some of what is taken in is lost
+        self.lose_until = 0.0  #: until when some of what is handed over never arrives
+        self.lost = 0  #: messages that it took in, and handed to nobody
         self._messages: list[Message] = []
         self._waiting: list[Thread] = []
 
@@ -38,6 +42,9 @@ class Broker:
     def put(self, message: Message) -> None:
         kernel = self.kernel
         self.took.add(message.job_id)
+        if kernel.now < self.forget_until and kernel.random.random() < LOST_SHARE:
+            self.lost += 1
+            return
         copies = 2 if kernel.now < self.double_until else 1
         for copy in range(copies):
             late = kernel.random.random() * 2.0 if copy or kernel.now < self.delay_until else 0.0
@@ -49,21 +56,31 @@ class Broker:
     def take(self, process: Process) -> Message:
         """Wait for a message."""
         kernel = self.kernel
-        while not self._messages or not process.reaches("broker"):
-            assert kernel.current is not None
-            self._waiting.append(kernel.current)
-            kernel.pause(1.0)
-            if kernel.current in self._waiting:
-                self._waiting.remove(kernel.current)
-        # Queues keep their order, but several consumers and redeliveries do not.
-        return self._messages.pop(0 if kernel.random.random() < 0.8 else -1)
+        while True:
+            while not self._messages or not process.reaches("broker"):
+                assert kernel.current is not None
+                self._waiting.append(kernel.current)
+                kernel.pause(1.0)
+                if kernel.current in self._waiting:
+                    self._waiting.remove(kernel.current)
+            # Queues keep their order, but several consumers and redeliveries do not.
+            message = self._messages.pop(0 if kernel.random.random() < 0.8 else -1)
+            if not self._gets_lost(process):
+                return message
+            kernel.note("delivery.lost", job=message.job_id)
 
-    def lose(self, share: float) -> int:
-        """Lose about this share of what waits; return how many."""
+    def _gets_lost(self, process: Process) -> bool:
+        """Tell whether what was handed over never arrives: the connection broke before, as Redis' may."""
+        if process.deaf:
+            process.deaf = False
+            return True
+        return self.kernel.now < self.lose_until and self.kernel.random.random() < LOST_SHARE
+
+    def lose(self, share: float) -> None:
+        """Lose about this share of what waits."""
         kept = [each for each in self._messages if self.kernel.random.random() >= share]
-        lost = len(self._messages) - len(kept)
+        self.lost += len(self._messages) - len(kept)
         self._messages = kept
-        return lost
 
     def double(self) -> None:
         self._messages += self._messages

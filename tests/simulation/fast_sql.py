@@ -17,7 +17,7 @@ SHORT = (Select, CompoundSelect, Insert, Update, Delete, TextClause)
 
 Process = Callable[[Any], Any] | None
 Written = tuple[str, list[tuple[str, int | None, Process]]]
-"""A text, and where its values come from: the name, the place in the list of that name, what is made of it."""
+"""A text, and of each of its values: the name, the place in the list of that name, what is made of it."""
 
 
 class Answer(IteratorResult[Any]):

@@ -106,11 +106,18 @@ def outage(cluster: Cluster, fault: Fault) -> None:
 def empty_redis(cluster: Cluster, _fault: Fault) -> None:
     cluster.redis.empty()
     if cluster.redis_is_broker:
-        cluster.counts["message.lost"] += cluster.broker.lose(1.0)
+        cluster.broker.lose(1.0)
 
 
-def lose_messages(cluster: Cluster, _fault: Fault) -> None:
-    cluster.counts["message.lost"] += cluster.broker.lose(0.7)
+def lose_messages(cluster: Cluster, fault: Fault) -> None:
+    """The broker loses most of what waits, and for a while half of what it confirms."""
+    cluster.broker.lose(0.7)
+    cluster.broker.forget_until = cluster.kernel.now + fault.lasts_s
+
+
+def lose_deliveries(cluster: Cluster, fault: Fault) -> None:
+    """Messages are handed over and never arrive; the worker that asked for them lives on."""
+    cluster.broker.lose_until = cluster.kernel.now + fault.lasts_s
 
 
 def double_messages(cluster: Cluster, fault: Fault) -> None:
@@ -173,8 +180,8 @@ KINDS: Final[dict[str, tuple[int, Do]]] = {
     for weight, do in (
         (2, kill), (3, kill_at_step), (3, kill_leader_at_step), (1, kill_all_beats), (1, stop),
         (2, freeze), (3, freeze_at_step), (3, freeze_leader_at_step), (3, lose_an_answer),
-        (3, cut_off), (2, outage), (2, empty_redis), (2, lose_messages), (2, double_messages),
-        (2, delay_messages), (1, turn_wall_clock), (1, turn_redis_clock),
+        (3, cut_off), (2, outage), (2, empty_redis), (2, lose_messages), (2, lose_deliveries),
+        (2, double_messages), (2, delay_messages), (1, turn_wall_clock), (1, turn_redis_clock),
         (1, cancel_a_job), (1, send_back_the_dead), (1, pause_and_resume), (1, demand),
     )
 }  # fmt: skip
@@ -202,7 +209,8 @@ def draw(cluster: Cluster, *, during_s: float, count: int) -> list[Fault]:
 def heal(cluster: Cluster) -> None:
     """End every fault: start what is down, wake what is frozen, mend every link."""
     cluster.kernel.outages.clear()
-    cluster.broker.delay_until = cluster.broker.double_until = 0.0
+    broker = cluster.broker
+    broker.delay_until = broker.double_until = broker.forget_until = broker.lose_until = 0.0
     for role in ROLES:
         process = cluster.processes[role]
         process.cut.clear()

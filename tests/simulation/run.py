@@ -58,7 +58,9 @@ def simulate(
     lived_s = kernel.now - START
     for process in cluster.started:
         process.kill()
-    counts = cluster.counts + Counter(jobs=len(cluster.judge.jobs), bodies=cluster.judge.bodies)
+    counts = cluster.counts + Counter(
+        {"jobs": len(cluster.judge.jobs), "bodies": cluster.judge.bodies, "message.lost": cluster.broker.lost}
+    )
     lines = [f"{at:9.4f} {who:24} {event} {facts}" for at, who, event, facts in cluster.trace or ()]
     return Outcome(seed, cluster.judge.violations, faults, counts, lived_s, lines)
 
