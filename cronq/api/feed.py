@@ -1,7 +1,8 @@
 """Tells watchers of every change: each change that is committed reaches each of them, however they came.
 
-SQL decides: one thread reads what changed since it last looked, once for all watchers of this process.
-Redis is fast: live progress is passed on as it is reported. While nobody watches, nothing is read.
+SQL decides: one thread looks at what changed, once for all watchers of this process: at the jobs that are
+watched, or, if somebody watches all, at whatever changed since it last looked. Redis is fast: live progress
+is passed on as it is reported. While nobody watches, nothing is read.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from cronq.job import ENDS, State
-from cronq.store.changes import OVERLAP_S, Change, change_of, changed_ids, read_jobs
+from cronq.store.changes import OVERLAP_S, Change, change_of, changed_ids, changes_of, read_jobs
 from cronq.store.database import Database, is_outage
 from cronq.telemetry.log import get_logger
 from cronq.views import job_fields, to_json
@@ -25,6 +26,7 @@ NEAR: Final = timedelta(seconds=1)  #: how far each look goes back
 SWEEP_S: Final = 2.0  #: seconds between looks that go back as far as a commit may be late
 OVERLAP: Final = timedelta(seconds=OVERLAP_S)
 BACKLOG: Final = 1000
+MOST_BY_ID: Final = 200  #: watched jobs that are looked at one by one, whatever goes on beside them
 OUTAGE_PAUSE_S: Final = 0.5
 PING_S: Final = 15.0
 
@@ -113,6 +115,7 @@ class Feed:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wanted, self._stopping = threading.Event(), threading.Event()
         self._seen: dict[str, Change] = {}
+        self._swept = 0.0
         self._thread = threading.Thread(target=self._run, name="cronq-feed", daemon=True)
 
     def start(self) -> None:
@@ -186,27 +189,40 @@ class Feed:
 
     def _run(self) -> None:
         newest: datetime | None = None
-        swept = 0.0
         while not self._stopping.is_set():
             if not self._wanted.is_set():
-                newest = None
+                newest, self._seen = None, {}
                 self._wanted.wait()
                 continue
             try:
-                if newest is None:
-                    # Those who came first subscribed before this instant, and have read what was before it.
-                    newest, self._seen = self._database.clock() - OVERLAP, {}
-                sweep = time.monotonic() - swept > SWEEP_S
-                swept = time.monotonic() if sweep else swept
-                newest = self._look(newest, OVERLAP if sweep else NEAR)
+                watched = list(self._watchers)  # in one step: the loop may change it meanwhile
+                ids = [each for each in watched if each is not None]
+                if len(ids) < len(watched) or len(ids) > MOST_BY_ID:
+                    newest = self._look(newest)
+                else:
+                    newest = None
+                    self._look_at(ids)
             except Exception as error:
                 if not is_outage(error):
                     log.exception("feed.look_failed", consequence="it looks again; no change is missed")
                 self._stopping.wait(OUTAGE_PAUSE_S)
             self._stopping.wait(LOOK_S)
 
-    def _look(self, newest: datetime, back: timedelta) -> datetime:
-        for events, latest in read_changes(self._database, newest - back, self._seen, self._live):
+    def _look_at(self, ids: list[str]) -> None:
+        events = fresh_events(self._database, changes_of(self._database, ids), self._seen, self._live)
+        if events:
+            self._in_loop(lambda: self._deliver(events))
+        if len(self._seen) > BACKLOG:
+            self._seen = {job_id: self._seen[job_id] for job_id in ids if job_id in self._seen}
+
+    def _look(self, newest: datetime | None) -> datetime:
+        if newest is None:
+            # Those who came first subscribed before this instant, and have read what was before it.
+            newest = self._database.clock() - OVERLAP
+        sweep = time.monotonic() - self._swept > SWEEP_S
+        self._swept = time.monotonic() if sweep else self._swept
+        since = newest - (OVERLAP if sweep else NEAR)
+        for events, latest in read_changes(self._database, since, self._seen, self._live):
             newest = max(newest, latest)
             self._in_loop(lambda events=events: self._deliver(events))  # type: ignore[misc]
         oldest = newest - 2 * OVERLAP
@@ -222,16 +238,25 @@ def read_changes(
     after_id = ""
     while True:
         changed = changed_ids(database, since, after_id=after_id, limit=BACKLOG)
-        fresh = [change for change in changed if seen.get(change.id) != change]
-        rows = read_jobs(database, [change.id for change in fresh])
-        # What is noted is what is told: a row may have changed between the two reads.
-        seen.update((row["id"], change_of(row)) for row in rows)
         if changed:
-            progress = live(rows)
-            yield [job_event(job_fields(row, progress.get(row["id"]))) for row in rows], changed[-1].at
+            yield fresh_events(database, changed, seen, live), changed[-1].at
         if len(changed) < BACKLOG:
             return
         after_id, since = changed[-1].id, changed[-1].at
+
+
+def fresh_events(
+    database: Database, changed: list[Change], seen: dict[str, Change], live: Live
+) -> list[Event]:
+    """Return what to tell of those of the `changed` jobs that are not `seen` as they are, and note them."""
+    fresh = [change.id for change in changed if seen.get(change.id) != change]
+    if not fresh:
+        return []
+    rows = read_jobs(database, fresh)
+    # What is noted is what is told: a row may have changed between the two reads.
+    seen.update((row["id"], change_of(row)) for row in rows)
+    progress = live(rows)
+    return [job_event(job_fields(row, progress.get(row["id"]))) for row in rows]
 
 
 def job_event(fields: dict[str, Any]) -> Event:

@@ -89,6 +89,7 @@ def print_job(parts: Cronq, job_id: str, *, as_json: bool) -> None:
     if as_json:
         print_json(item)
         return
+    item["metadata"] = {name: value for name, value in item["metadata"].items() if value is not None}
     for name, value in item.items():
         if name not in ("attempt_list", "log") and value not in (None, "", {}, []):
             click.echo(f"{name:20} {short_time(value) if isinstance(value, datetime) else value}")

@@ -50,6 +50,13 @@ def changed_ids(
         return [Change(*row) for row in connection.execute(query)]
 
 
+def changes_of(database: Database, ids: Sequence[str]) -> list[Change]:
+    """Return how the jobs `ids` stand."""
+    query = select(job.c.id, job.c.updated_at, job.c.state, job.c.attempts).where(job.c.id.in_(ids))
+    with database.autocommit() as connection:
+        return [Change(*row) for row in connection.execute(query)]
+
+
 def change_of(row: RowMapping) -> Change:
     """Return how a job's row stands."""
     return Change(row["id"], row["updated_at"], row["state"], row["attempts"])

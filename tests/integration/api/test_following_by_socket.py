@@ -76,3 +76,25 @@ def test_another_sites_page_and_a_stranger_are_refused(served: str, parts: Cronq
     assert refused.value.response.status_code == 401
     with connect(address(served), additional_headers={"Authorization": f"Bearer {token}"}) as socket:
         assert socket.ping().wait(20)
+
+
+@pytest.mark.parametrize("by_id", [200, 0])
+def test_who_follows_one_job_hears_of_it_whether_or_not_others_follow_all(
+    served: str, parts: Cronq, monkeypatch: pytest.MonkeyPatch, by_id: int
+) -> None:
+    monkeypatch.setattr("cronq.api.feed.MOST_BY_ID", by_id)
+    first, second = ask(served), ask(served)
+
+    def heard(socket: ClientConnection, job_id: str, status: str) -> bool:
+        told = (each["data"] for each in messages(socket))
+        return any((each["id"], each["status"]) == (job_id, status) for each in told)
+
+    with connect(address(served, f"?job={second}")) as one:
+        assert heard(one, second, "SCHEDULED")
+        with connect(address(served, f"?job={first}")) as other, connect(address(served)) as every:
+            assert heard(other, first, "SCHEDULED")
+            end(parts, first)
+            assert heard(other, first, "COMPLETED")
+            assert heard(every, first, "COMPLETED")
+        end(parts, second)
+        assert heard(one, second, "COMPLETED")
