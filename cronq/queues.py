@@ -20,10 +20,10 @@ LOAD_WINDOW_S: Final = 300.0
 
 def wanted_by_queue(parts: Cronq) -> dict[str, int]:
     """Return how many jobs at a time each queue wants, by its name; the app routes jobs without one."""
-    loads: defaultdict[str, Load] = defaultdict(Load)
+    loads: defaultdict[str, list[Load]] = defaultdict(list)
     routes = _routes(parts)
     for (queue, task), load in load_by_queue(parts.database, window_s=LOAD_WINDOW_S).items():
-        loads[queue or routes.get(task) or routed_queue(parts.app, task)] += load
+        loads[queue or routes.get(task) or routed_queue(parts.app, task)].append(load)
     return {name: wanted_slots(load, window_s=LOAD_WINDOW_S) for name, load in loads.items()}
 
 

@@ -13,10 +13,12 @@ from cronq.app import Cronq
 from cronq.cli.common import parts_of
 from cronq.coordination.redis_client import RedisError
 from cronq.demand import submit
+from cronq.dev.autoscaler import Autoscaler
 from cronq.dev.stack import Stack, StackOptions
 from cronq.dev.verdict import troubles
 from cronq.dev.view import LiveView
 from cronq.job import State
+from cronq.scaling import Scaler
 from cronq.store import jobs as store
 from cronq.store.jobs import JobFilter
 from cronq.store.schema import upgrade
@@ -26,6 +28,13 @@ from cronq.views import job_fields
 LOOK_S = 0.5
 START_S = 10.0
 """A process that ends this soon was started wrongly."""
+
+
+def _bounds(_context: click.Context, _option: click.Parameter, text: str) -> tuple[int, int]:
+    least, comma, most = text.partition(",")
+    if not comma or not least.isdigit() or not most.isdigit() or not 1 <= int(least) <= int(most):
+        raise click.BadParameter(f"{text!r} is not like 1,4: the fewest workers, from 1 on, and the most")
+    return int(least), int(most)
 
 
 @click.command()
@@ -42,6 +51,13 @@ START_S = 10.0
 @click.option(
     "--also", "modules", multiple=True, metavar="MODULE", help="Start `python -m MODULE` with the rest."
 )
+@click.option(
+    "--autoscale",
+    metavar="MIN,MAX",
+    default="1,1",
+    callback=_bounds,
+    help="Start and stop workers as the queues want them.  [default: one worker]",
+)
 @click.option("--folder", default=".cronq", show_default=True, type=click.Path(path_type=Path))
 @click.pass_context
 def up(
@@ -56,6 +72,7 @@ def up(
     with_flower: bool,
     tasks: tuple[str, ...],
     modules: tuple[str, ...],
+    autoscale: tuple[int, int],
     folder: Path,
 ) -> None:
     """Start a development stack: Redis (embedded), SQLite, two beats, workers, the API and Flower.
@@ -74,6 +91,7 @@ def up(
         flower_port=flower_port,
         with_flower=with_flower,
         modules=modules,
+        workers=autoscale,
     )
     found = _run(context, Stack(options), tasks, for_s)
     for trouble in found:
@@ -107,6 +125,7 @@ def _watch(stack: Stack, parts: Cronq, started: datetime, for_s: float | None) -
     told: set[str] = set()
     wanted = JobFilter(since=started)
     with LiveView(stack.urls) as view:
+        scaler = Autoscaler(stack, parts, Scaler(*stack.options.workers), view.tell)
         while until is None or time.monotonic() < until:
             if _tell_deaths(stack, view, told) and time.monotonic() - began < START_S:
                 break  # it did not even start: a mistake to be corrected, not an accident to be survived
@@ -118,6 +137,7 @@ def _watch(stack: Stack, parts: Cronq, started: datetime, for_s: float | None) -
                 live = {}
             jobs = [job_fields(row, live.get(row["id"])) for row in rows]
             stack.trim_logs()
+            scaler.look()
             view.show(_leader(parts), jobs, store.count_by_state(parts.database, wanted))
             time.sleep(LOOK_S)
     dead = stack.dead()

@@ -31,6 +31,7 @@ class StackOptions:
     flower_port: int = 5555
     with_flower: bool = True
     beats: int = 2
+    workers: tuple[int, int] = (1, 1)  #: the fewest, and the most
     modules: Sequence[str] = ()  #: of the user's own, each started as `python -m MODULE`
 
 
@@ -42,6 +43,8 @@ class Stack:
     children: list[Child] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     _lock: IO[str] | None = None
+    _leaving: list[Child] = field(default_factory=list)  # workers that were asked to stop
+    _workers_begun: int = 0
 
     def start(self) -> None:
         """Start the servers, then everything that needs them. On any trouble nothing is left running."""
@@ -58,10 +61,34 @@ class Stack:
     def start_processes(self) -> None:
         """Start beats, workers and faces: the schema is up to date by now."""
         for name, command in self._commands():
-            self.children.append(Child(name, command, env=self.env, log=self.options.folder / f"{name}.log"))
+            self._start(name, command)
+        for _ in range(self.options.workers[0]):
+            self.start_worker()
+
+    def start_worker(self) -> Child:
+        """Start one more worker."""
+        self._workers_begun += 1
+        name = "worker" if self._workers_begun == 1 else f"worker-{self._workers_begun}"
+        options = ("worker", "-E", "-l", "INFO", "-n", f"{name}@%h")
+        return self._start(name, self._celery(self.options.worker_app, *options))
+
+    def stop_worker(self) -> Child:
+        """Ask the youngest worker to end what it has begun, and go."""
+        child = self.workers()[-1]
+        self.children.remove(child)
+        self._leaving.append(child)
+        child.terminate()
+        return child
+
+    def workers(self) -> list[Child]:
+        """Return the workers that run and are to go on."""
+        return [each for each in self.children if each.name.startswith("worker") and each.exit_code() is None]
 
     def dead(self) -> list[Child]:
         """Return the processes that ended by themselves."""
+        self._leaving = [
+            child for child in self._leaving if child.exit_code() is None
+        ]  # theirs was asked for
         return [child for child in self.children if child.exit_code() is not None]
 
     def trim_logs(self) -> None:
@@ -76,6 +103,7 @@ class Stack:
         others = [child for child in self.children if child.name != "redis"]
         for child in others:
             child.terminate()
+        others += self._leaving
         for child in others:
             if not child.wait(max(0.05, until - time.monotonic())):
                 child.kill()
@@ -125,24 +153,24 @@ class Stack:
 
     def _commands(self) -> list[tuple[str, Sequence[str]]]:
         python, options = sys.executable, self.options
-        broker = self.env["CRONQ_BROKER_URL"]
-
-        def celery(app: str, *words: str) -> list[str]:
-            return [python, "-m", "celery", "-A", app, "-b", broker, *words]
-
-        beat = celery(options.beat_app, "beat", "-S", "cronq", "-l", "INFO")
+        beat = self._celery(options.beat_app, "beat", "-S", "cronq", "-l", "INFO")
         commands: list[tuple[str, Sequence[str]]] = [(f"beat-{n}", beat) for n in range(1, options.beats + 1)]
-        commands.append(
-            ("worker", celery(options.worker_app, "worker", "-E", "-l", "INFO", "-n", "worker@%h"))
-        )
         port = str(options.api_port)
         commands.append(("api", [python, "-m", "cronq", "api", "--host", "127.0.0.1", "--port", port]))
         if options.with_flower:
             self.env.setdefault("FLOWER_UNAUTHENTICATED_API", "true")  # it listens on loopback only
             flower = ["--address=127.0.0.1", f"--port={options.flower_port}"]
-            commands.append(("flower", celery(options.worker_app, "flower", *flower)))
+            commands.append(("flower", self._celery(options.worker_app, "flower", *flower)))
         commands += [(module, [python, "-m", module]) for module in options.modules]
         return commands
+
+    def _celery(self, app: str, *words: str) -> list[str]:
+        return [sys.executable, "-m", "celery", "-A", app, "-b", self.env["CRONQ_BROKER_URL"], *words]
+
+    def _start(self, name: str, command: Sequence[str]) -> Child:
+        child = Child(name, command, env=self.env, log=self.options.folder / f"{name}.log")
+        self.children.append(child)
+        return child
 
 
 def _require_free_port(port: int, option: str) -> None:
