@@ -4,7 +4,7 @@ Each step is one short transaction that changes at most a thousand rows and may 
 between two of them, the next one goes on. Steps of one batch take its row first, so they never cross.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -152,7 +152,7 @@ def _follow_up(row: Row[Any], counts: dict[str, int], now: datetime) -> DueJob:
     return DueJob(
         id=batch_end_job_id(row.id),
         task=row.on_complete,
-        args=[_told(row, counts)],
+        args=[end_facts(row.id, row.schedule_name, row.fire_time, row.total, counts)],
         kwargs={},
         due_at=now,
         trigger=Trigger.BATCH_END,
@@ -162,7 +162,11 @@ def _follow_up(row: Row[Any], counts: dict[str, int], now: datetime) -> DueJob:
 def _webhook(connection: Connection, row: Row[Any], counts: dict[str, int], now: datetime) -> DueJob:
     """Return the job that tells the receiver; what it tells is how the batch ended now, whatever comes."""
     status = read_batch(connection, row.id).status
-    told = _told(row, counts) | {"task": row.task, "status": status, "ended_at": now.isoformat()}
+    told = end_facts(row.id, row.schedule_name, row.fire_time, row.total, counts) | {
+        "task": row.task,
+        "status": status,
+        "ended_at": now.isoformat(),
+    }
     return DueJob(
         id=demanded_job_id(None),
         task=TELLING,
@@ -173,12 +177,15 @@ def _webhook(connection: Connection, row: Row[Any], counts: dict[str, int], now:
     )
 
 
-def _told(row: Row[Any], counts: dict[str, int]) -> dict[str, Any]:
+def end_facts(
+    batch_id: str, schedule: str, fire_time: datetime | None, total: int, counts: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return what is told of a batch at its end. counts: its items by the state in which they ended."""
     return {
-        "batch_id": row.id,
-        "schedule": row.schedule_name,
-        "fire_time": None if row.fire_time is None else row.fire_time.isoformat(),
-        "total": row.total,
+        "batch_id": batch_id,
+        "schedule": schedule,
+        "fire_time": None if fire_time is None else fire_time.isoformat(),
+        "total": total,
         **{state.lower(): counts.get(state, 0) for state in TOLD},
     }
 

@@ -53,7 +53,7 @@ def expand(database: Database, head_id: str, *, max_payload_bytes: int) -> dict[
     found = added = 0
     progress.update(0, None, "finding the items")
     items = iter(find_items(declared.fan_out or {}, max_payload_bytes))
-    while chunk := [_job(head, item, due) for item in islice(items, CHUNK)]:
+    while chunk := [job_of_item(head, item, due) for item in islice(items, CHUNK)]:
         added += add_items(database, head_id, chunk, token=token)
         found += len(chunk)
         progress.update(found)
@@ -129,7 +129,8 @@ class DueTimes:
         return self._start + jitter(f"{self._key}\0{item}", self._fire_time, self._jitter, self._left)
 
 
-def _job(head: DueJob, item: Item, due: DueTimes) -> DueJob:
+def job_of_item(head: DueJob, item: Item, due: DueTimes) -> DueJob:
+    """Return the job of one item of the batch of `head`."""
     assert head.schedule_id is not None
     # A backfill's items are others than those that the fire time had.
     key = f"{head.item} {item.key}" if head.item else item.key
