@@ -12,7 +12,7 @@ from cronq.app import Cronq
 from cronq.coordination.redis_client import RedisError
 from cronq.queues import unserved_fields, unserved_sentence
 from cronq.store import overview
-from cronq.views import job_fields, leader_fields, live_progress
+from cronq.views import job_fields, leader_fields, limit_fields, live_progress
 from cronq.web.format import last_line
 from cronq.web.render import page, parts_of
 
@@ -41,6 +41,7 @@ def now(request: Request) -> Response:
         queues=overview.queues(database)[:12],
         late_jobs=[job_fields(row) for row in overview.overdue_jobs(database, 20)],
         unserved=[unserved_sentence(facts) for facts in unserved_fields(parts) or ()],
+        spared=[limit for limit in limit_fields(parts) if limit.get("breaker", {}).get("room") is not None],
         late_schedules=overview.overdue_schedules(database, 20),
         upcoming=_upcoming(parts),
         workers=_workers(parts, overview.running_by_worker(database)),

@@ -9,8 +9,11 @@ from cronq.api.metrics import LAG, Metrics
 from cronq.app import Cronq
 from cronq.cli.status import _facts
 from cronq.job import State, scheduled_job_id
+from cronq.limits import limits_from
 from cronq.schedule import Reason
 from cronq.store.agenda import mark_published, read_jobs
+from cronq.store.breakers import note_failure
+from cronq.store.limits import write_limits
 from cronq.store.room import mark_waiting
 from cronq.store.tables import attempt, job
 from cronq.store.terms import begin_term
@@ -135,3 +138,27 @@ def test_readiness_names_nobody(client: TestClient, parts: Cronq) -> None:
     assert said.json()["leader"] in (True, False)
     assert "secret-host" not in said.text
     assert "4711" not in said.text
+
+
+def test_a_dependency_that_is_spared_is_shown_with_what_it_said(client: TestClient, parts: Cronq) -> None:
+    key, given = "dependency:payments", {"tasks": ["t"], "break_after": 1, "break_for_s": 30}
+    write_limits(
+        parts.database, {key: given}, term=begin_term(parts.database, shard=0, holder="me", host="h", pid=1),
+        source="code:x",
+    )  # fmt: skip
+    assert "is spared" not in client.get("/", headers=PAGE).text
+    note_failure(parts.database, key, limits_from({key: given}).limits[key], "it said 503")
+    page = client.get("/", headers=PAGE).text
+    assert f"{key} fails, and is spared until" in page
+    assert "it said 503" in page
+    assert 'cronq_dependency_broken{key="dependency:payments"} 1.0' in client.get("/metrics").text
+
+
+def test_what_a_queue_wants_is_told_under_the_name_that_the_files_in_deploy_scale_by(
+    client: TestClient, parts: Cronq
+) -> None:
+    client.post("/api/jobs", json={"type": "t", "queue": "celery"})
+    mark_published(
+        parts.database, read_jobs(parts.database, [client.get("/api/jobs").json()["items"][0]["id"]])
+    )
+    assert 'cronq_wanted_slots{queue="celery"} 1.0' in client.get("/metrics").text
