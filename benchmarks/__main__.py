@@ -1,4 +1,4 @@
-"""Command line of the benchmarks: `python -m benchmarks beat|worker|all`, see docs/benchmarks/."""
+"""Command line of the benchmarks: `python -m benchmarks beat|worker|fan-out|all`, see docs/benchmarks/."""
 
 import argparse
 import json
@@ -26,6 +26,10 @@ def main() -> None:
         from benchmarks.followers import run_followers  # noqa: PLC0415
 
         result = run_followers(options)
+    elif arguments.bench == "fan-out":
+        from benchmarks.fan_out import run_fan_out  # noqa: PLC0415
+
+        result = run_fan_out(options)
     else:
         from benchmarks.worker import run_worker  # noqa: PLC0415
 
@@ -47,7 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     worker.add_argument("--prefetch", type=int, default=4, help="Celery's prefetch multiplier")
     worker.add_argument("--events", action="store_true", help="both sides send task events")
     followers = benches.add_parser("followers", help="when a thousand clients know of a change")
-    for each in (beat, worker, followers):
+    fan_out = benches.add_parser("fan-out", help="one fire time of very many items")
+    for each in (beat, worker, followers, fan_out):
         each.add_argument("--n", type=int, help="schedules, or jobs")
         each.add_argument("--broker", choices=("redis", "rabbitmq"), default="redis")
         each.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
@@ -61,6 +66,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _options(arguments: argparse.Namespace) -> Options:
+    if arguments.bench == "fan-out":
+        return Options(n=arguments.n or 1_000_000, broker=arguments.broker, database=arguments.database)
     is_worker = arguments.bench == "worker"
     if arguments.bench == "followers":
         given = {name: getattr(arguments, name) for name in ("database", "reps", "seconds")}
@@ -79,7 +86,7 @@ def _lines(result: dict[str, Any]) -> str:
     lines = [f"{name:24} {value}" for name, value in result.items() if name not in ("bars", "runs")]
     lines += [
         f"{'holds' if bar['holds'] else 'FALLS SHORT':12} {bar['figure']} {bar['bar']}: {bar['measured']}"
-        for bar in result["bars"]
+        for bar in result.get("bars", ())
     ]
     return "\n".join(lines)
 

@@ -23,6 +23,11 @@ from cronq.telemetry.log import get_logger
 STANDBY_S: Final = 0.5
 AGENDA_ENOUGH: Final = 200_000
 """Jobs planned ahead beyond which only what is due soon is planned: memory is bounded."""
+FOREIGN_ENOUGH: Final = 50_000
+"""The same for jobs that others stored: a fan-out's items wait in SQL, however many there are."""
+UNMARKED_ENOUGH: Final = 10_000
+"""Sent jobs whose rows do not say so, beyond which no more of these are fetched: another leader would send
+them again."""
 OVERDUE: Final = timedelta(seconds=5)
 LOOK_LIMIT: Final = 5000
 OUTAGE_PAUSE_S: Final = 0.5
@@ -155,8 +160,9 @@ class BeatLoop:
         self.publishing.begin()
         self._look_again()
         self._term = term
-        waiting = store.waiting_jobs(self.database, until=self.planning.horizon(), limit=AGENDA_ENOUGH)
-        self.publishing.agenda.add(waiting)
+        # Those that others stored follow in parts: a million items do not have to be in memory to go on.
+        planned = store.planned_jobs(self.database, until=self.planning.horizon(), limit=AGENDA_ENOUGH)
+        self.publishing.agenda.add(planned)
 
     def _stand_by(self) -> None:
         if self._term is not None:
@@ -230,11 +236,14 @@ class BeatLoop:
 
     def _look_for_foreign(self) -> None:
         """Find jobs that others stored (retries, items, on-demand jobs) and whose notice did not arrive."""
+        if self.publishing.unmarked > UNMARKED_ENOUGH:
+            self._next_look = 0.0
+            return
         found = store.foreign_jobs(
             self.database, until=self.planning.horizon(), limit=LOOK_LIMIT, after=self._foreign_seen
         )
         self.publishing.add_unknown(found)
-        more = len(found) == LOOK_LIMIT and len(self.publishing.agenda) < AGENDA_ENOUGH
+        more = len(found) == LOOK_LIMIT and len(self.publishing.agenda) < FOREIGN_ENOUGH
         self._foreign_seen = found[-1] if more else None
         if more:
             self._next_look = 0.0
@@ -244,8 +253,10 @@ class BeatLoop:
 
         After a step that failed: all that is planned, before it is due.
         """
-        until, limit = self.clock.now() - OVERDUE, LOOK_LIMIT
+        until = self.clock.now() - OVERDUE
+        self.publishing.add_unknown(store.waiting_jobs(self.database, until=until, limit=LOOK_LIMIT))
         if self._unsure:
-            until, limit = self.planning.horizon(), AGENDA_ENOUGH
-        self.publishing.add_unknown(store.waiting_jobs(self.database, until=until, limit=limit))
+            until = self.planning.horizon()
+            planned = store.planned_jobs(self.database, until=until, limit=AGENDA_ENOUGH)
+            self.publishing.add_unknown(planned)
         self._unsure = False

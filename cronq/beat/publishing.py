@@ -75,6 +75,11 @@ class Publishing:
         known = (self.agenda, held, self._unmarked, self.waiting_room.admission)
         self.agenda.add(job for job in found if not any(job.id in place for place in known))
 
+    @property
+    def unmarked(self) -> int:
+        """How many jobs were sent whose rows do not say so yet."""
+        return len(self._unmarked)
+
     def seconds_to_due(self) -> float | None:
         """Return the seconds until the earliest job is due and may be sent, 0 if it is; None: none waits."""
         due = self.agenda.next_due()

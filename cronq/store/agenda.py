@@ -173,6 +173,16 @@ def waiting_jobs(database: Database, *, until: datetime, limit: int) -> list[Due
         return [due_job(row) for row in found]
 
 
+_PLANNED: Final = _WAITING.where(text(f"NOT ({FOREIGN})"))
+
+
+def planned_jobs(database: Database, *, until: datetime, limit: int) -> list[DueJob]:
+    """Return those of them that a leader planned; the others are `foreign_jobs`."""
+    with database.autocommit() as connection:
+        found = connection.execute(_PLANNED, {"until": until, "limit": limit})
+        return [due_job(row) for row in found]
+
+
 _FOREIGN: Final = (
     select(*_READ)
     .where(text(FOREIGN), job.c.due_at <= bindparam("until"))
