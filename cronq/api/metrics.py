@@ -66,6 +66,9 @@ class Metrics:
         due, took = "From the due time of a scheduled job", "From the last attempt's start to the job's end"
         self._publish = histogram("publish_lateness", f"{due} to the broker's confirmation", buckets=SOON)
         self._start = histogram("start_lateness", f"{due} to its first attempt's start", buckets=SOON)
+        gap = "How far the time between two starts of a schedule is from that between their due times"
+        self._drift = histogram("start_drift", gap, buckets=SOON)
+        self._late: dict[str, float] = {}  # by schedule: how late its last job started, in seconds
         self._duration = histogram("job_duration", took, "task", buckets=SECONDS)
 
     def scrape(self, parts: Cronq) -> bytes:
@@ -80,7 +83,7 @@ class Metrics:
             return generate_latest(self.registry) + generate_latest(standing(parts))
 
     def _count(self, ended: Iterable[Any], attempts: Iterable[Any]) -> None:
-        for row in ended:
+        for row in sorted(ended, key=lambda row: row.due_at):
             if row.trigger in FIRE_TIMES:
                 self._fires.labels("skipped" if row.state == State.SKIPPED else "job").inc()
             if row.state == State.SKIPPED:
@@ -90,7 +93,11 @@ class Metrics:
             if row.started_at is not None:
                 self._duration.labels(row.task).observe((row.finished_at - row.started_at).total_seconds())
             if row.trigger == "schedule" and row.attempts == 1 and row.started_at is not None:
-                self._start.observe(max(0.0, (row.started_at - row.due_at).total_seconds()))
+                late = (row.started_at - row.due_at).total_seconds()
+                self._start.observe(max(0.0, late))
+                if row.schedule_id in self._late:
+                    self._drift.observe(abs(late - self._late[row.schedule_id]))
+                self._late[row.schedule_id] = late
                 if row.published_at is not None:
                     self._publish.observe(max(0.0, (row.published_at - row.due_at).total_seconds()))
         for row in attempts:

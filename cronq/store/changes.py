@@ -75,6 +75,7 @@ def ended_between(database: Database, after: datetime, until: datetime) -> list[
     """Return the jobs that ended in (after, until], with what is measured of them."""
     query = select(
         job.c.task,
+        job.c.schedule_id,
         job.c.state,
         job.c.trigger,
         job.c.reason,

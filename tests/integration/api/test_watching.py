@@ -59,6 +59,20 @@ def test_metrics_count_each_end_once(client: TestClient, parts: Cronq) -> None:
     assert "cronq_dead_letters 1.0" in client.get("/metrics").text
 
 
+def test_drift_is_how_far_two_starts_are_from_where_their_due_times_put_them(parts: Cronq) -> None:
+    schedule_id = declare(parts)
+    counted = Metrics(parts.database.clock() - timedelta(hours=1))
+    now = parts.database.clock()
+    for ago in (70, 10):  # both start now, a minute closer to each other than they were due
+        fire = now - timedelta(seconds=ago)
+        plan(parts, schedule_id, "hourly", fire)
+        end(parts, scheduled_job_id(schedule_id, fire))
+    age(parts, LAG + timedelta(seconds=60))
+    text = counted.scrape(parts).decode()
+    assert 'cronq_start_drift_seconds_bucket{le="15.0"} 0.0' in text
+    assert "cronq_start_drift_seconds_count 1.0" in text
+
+
 def age(parts: Cronq, by: timedelta) -> None:
     """Move every job and attempt into the past."""
 
