@@ -49,6 +49,17 @@ class Receipts(transport.QoS):  # type: ignore[misc]
                     message._raw, origin["exchange"], origin["routing_key"], open_client, leftmost  # noqa: SLF001
                 )  # fmt: skip
 
+    def restore_unacked(self, client: Any = None) -> None:  # noqa: ANN401
+        """Put every message back; none when the connection is given up, which has nobody to tell.
+
+        Celery gives a broken connection up before it closes its channels. kombu would look for an address
+        then that is gone, and the worker would end by an `AttributeError`.
+        """
+        if client is None and self.channel.connection.client is None:
+            self._delivered.clear()
+        else:
+            super().restore_unacked(client)
+
 
 def _is_job(message: Any) -> bool:  # noqa: ANN401
     return message is not None and message.headers.get(HEADER) is not None

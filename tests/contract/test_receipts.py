@@ -75,3 +75,12 @@ def test_a_message_of_no_job_is_put_back_too(consumer, client):
 
 def body_of(envelope: str) -> str:
     return base64.b64decode(json.loads(envelope)["body"]).decode()
+
+
+def test_a_channel_whose_connection_was_given_up_closes_in_peace(consumer, client):
+    send(consumer, "job", **{HEADER: {"v": 1}})
+    consumer.get(timeout=5)
+    # As Celery leaves it when the broker breaks the connection while a worker asks for the next message.
+    consumer.channel.connection.client = None
+    consumer.channel.close()
+    assert waiting(client) == 0, "the leader sends it again"

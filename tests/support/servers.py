@@ -7,6 +7,7 @@ import signal
 import socket
 import uuid
 from pathlib import Path
+from typing import ClassVar
 
 import amqp
 import psycopg
@@ -178,6 +179,15 @@ class PostgreSQLServer(Server):
     """PostgreSQL, as an unprivileged user when the tests run as root (it refuses to be root)."""
 
     name = "postgresql"
+    initdb_args: ClassVar[tuple[str, ...]] = ()
+    settings: ClassVar[dict[str, str]] = {
+        "listen_addresses": "127.0.0.1",
+        # Data outlive a killed process without it; only a lost machine would need it.
+        "fsync": "off",
+        # A killed server leaves nothing in /dev/shm.
+        "dynamic_shared_memory_type": "mmap",
+        "max_connections": "200",
+    }
     _not_ready = (psycopg.OperationalError,)
 
     def __init__(self) -> None:
@@ -219,20 +229,13 @@ class PostgreSQLServer(Server):
     def _make_process(self) -> Process:
         data = self.folder / "data"
         init = [self.initdb_program, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        init += self.initdb_args
         with Process(
             "initdb", init, log=self.folder / "initdb.log", user=self.user, cwd=self.folder
         ) as initdb:
             if initdb.wait(60) != 0:
                 raise RuntimeError(f"initdb failed:\n{initdb.output()}")
-        settings = {
-            "listen_addresses": "127.0.0.1",
-            "unix_socket_directories": str(self.folder),
-            # Data outlive a killed process without it; only a lost machine would need it.
-            "fsync": "off",
-            # A killed server leaves nothing in /dev/shm.
-            "dynamic_shared_memory_type": "mmap",
-            "max_connections": "200",
-        }
+        settings = {**self.settings, "unix_socket_directories": str(self.folder)}
         argv: list[str | Path] = [self.program, "-D", data, "-p", str(self.port)]
         for key, value in settings.items():
             argv += ["-c", f"{key}={value}"]

@@ -19,6 +19,7 @@ from cronq.store.schema import upgrade
 from tests.faults.bench import journal
 from tests.faults.bench.clocks import WallClock
 from tests.faults.bench.proxy import Link, Network
+from tests.faults.bench.small_disk import SmallDiskPostgreSQL, may_mount
 from tests.faults.bench.timings import HORIZON_S, LEASE_S, LOCK_S, REPUBLISH_S
 from tests.support.processes import Process, wait_for
 from tests.support.servers import PostgreSQLServer, RabbitMQServer, RedisServer
@@ -27,6 +28,10 @@ BEATS, WORKERS = ("b1", "b2"), ("w1", "w2")
 WORKER_ARGS = {"w1": ("--pool", "prefork", "-c", "4"), "w2": ("--pool", "threads", "-c", "6")}
 START_DELAY_S = 12.0
 """Seconds until the first fire time: by then every process is up."""
+
+
+def _postgresql() -> PostgreSQLServer:
+    return SmallDiskPostgreSQL() if may_mount() else PostgreSQLServer()
 
 
 class Installation:
@@ -67,7 +72,7 @@ class Installation:
             self.network = enter(Network())
             self.redis = enter(RedisServer())
             self.rabbitmq = enter(RabbitMQServer()) if self.broker == "rabbitmq" else None
-            self.postgresql = enter(PostgreSQLServer()) if self.kind == "postgresql" else None
+            self.postgresql = enter(_postgresql()) if self.kind == "postgresql" else None
             self._open_database()
             self._exits.callback(self._end_all)
             # One reading: the journal's clock and the servers' are the same machine's.

@@ -45,6 +45,12 @@ def standby_killed(injector: Injector) -> None:
     injector.installation.kill(injector.installation.standby())
 
 
+@kind("standby told to stop")
+def standby_told_to_stop(injector: Injector) -> None:
+    with injector.fault("standby told to stop", recover_s=0.0):
+        injector.installation.stop(injector.installation.standby())
+
+
 @kind("standby frozen")
 def standby_frozen(injector: Injector) -> None:
     standby = injector.installation.standby()

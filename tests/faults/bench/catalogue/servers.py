@@ -6,14 +6,18 @@ from contextlib import ExitStack, contextmanager
 
 from sqlalchemy import create_engine
 
-from tests.faults.bench.catalogue.kinds import kind
+from tests.faults.bench.catalogue.kinds import KINDS, Kind, kind
 from tests.faults.bench.injector import Injector
 from tests.faults.bench.installation import WORKERS
+from tests.faults.bench.small_disk import may_mount
 from tests.faults.bench.timings import LEASE_S
+from tests.support.servers import PostgreSQLServer
 
 DOWN_S = 2.0
 LONG_DOWN_S = LEASE_S + 2.0
 FROZEN_S = 3.0
+FULL_S = LEASE_S + 2.0
+OUT_OF_DISK = "postgresql out of disk"
 
 
 def _down(injector: Injector, seconds: float, end: Callable[[], object], start: Callable[[], object]) -> None:
@@ -137,6 +141,31 @@ def postgresql_read_only(injector: Injector) -> None:
         injector.wait(DOWN_S)
         execute("ALTER SYSTEM RESET default_transaction_read_only")
         execute("SELECT pg_reload_conf()")
+
+
+def postgresql_out_of_disk(injector: Injector) -> None:
+    """It refuses what needs room, and ends when its log does; somebody makes room and starts it again."""
+    postgresql = injector.installation.postgresql
+    said = postgresql.complaints
+    # What it forgets when it ends: see above.
+    with injector.fault(OUT_OF_DISK, hurt=frozenset(WORKERS)):
+        with postgresql.full():
+            injector.wait(FULL_S)
+        _revive(postgresql)
+    assert postgresql.complaints > said, "the disk was full, and PostgreSQL did not need it"
+
+
+def _revive(postgresql: PostgreSQLServer) -> None:
+    """Start it again if it ended, or ends now because it could not recover while the disk was full."""
+    try:
+        postgresql.ensure_running()
+        postgresql.wait_ready()
+    except AssertionError:
+        postgresql.start()
+
+
+if may_mount():
+    KINDS[OUT_OF_DISK] = Kind(OUT_OF_DISK, postgresql_out_of_disk, database="postgresql")
 
 
 @contextmanager

@@ -63,6 +63,17 @@ def pool_process_killed(injector: Injector) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+@kind("pool process frozen")
+def pool_process_frozen(injector: Injector) -> None:
+    """A child stands still while its parent lives on, and keeps no lease for it."""
+    child = psutil.Process(wait_until_busy(injector, "w1").line.pid)
+    with injector.fault("pool process frozen", hurt=frozenset(["w1"])):
+        child.suspend()
+        injector.wait(FROZEN_S)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.resume()
+
+
 @kind("worker told to stop")
 def worker_told_to_stop(injector: Injector) -> None:
     with injector.fault("worker told to stop"):
