@@ -34,8 +34,7 @@ def visit() -> dict[str, Any]:
     """Let people come for a minute: they look at posts, subscribe, log in, leave, and upload a video."""
     job = current_job()
     now = (datetime.now(UTC) if job is None or job.fire_time is None else job.fire_time).replace(second=0)
-    chance = random.Random(now.isoformat())  # noqa: S311 - made-up people
-    clicks = look_at_posts(now, chance)
+    clicks = look_at_posts(now)
     subscribe(now)
     come_and_go(now)
     start_repositories()
@@ -44,8 +43,9 @@ def visit() -> dict[str, Any]:
     return {"impressions": IMPRESSIONS, "clicks": clicks}
 
 
-def look_at_posts(now: datetime, chance: random.Random) -> int:
+def look_at_posts(now: datetime) -> int:
     """Write down what was shown and clicked; return the number of clicks."""
+    chance = random.Random(now.isoformat())  # noqa: S311 - made-up people
     turn = math.sin(now.timestamp() / 86_400)
     rows = []
     for number in range(IMPRESSIONS):
