@@ -53,7 +53,11 @@ SCHEDULES = {
         else {}
     ),
     **{
-        f"check:{name}": {"task": "tasks.check_service", "args": (name, url), "schedule": every("1m")}
+        f"check:{name}": {
+            "task": "tasks.check_service",
+            "args": (name, url),
+            "schedule": every(os.environ.get("HEALTH_EVERY", "1m"), max_attempts=3),
+        }
         for name, url in SERVICES.items()
     },
     # One clean-up ends before the next begins.
@@ -61,6 +65,11 @@ SCHEDULES = {
     "purge-deleted-customers": {
         "task": "tasks.purge_deleted_customers",
         "schedule": cron("H 3 * * *", jitter="10m"),
+    },
+    "archive-logs": {
+        "task": "tasks.archive_logs",
+        "kwargs": {"older_than_s": 86_400.0},
+        "schedule": cron("H 4 * * *", jitter="10m"),
     },
     "delete-old-logs": {
         "task": "tasks.delete_old_logs",

@@ -3,9 +3,13 @@
 In small transactions, so that nobody waits for a clean-up; one that is killed goes on the next time.
 """
 
+import gzip
 import os
+import shutil
 import sqlite3
+import stat
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +18,7 @@ from celery import shared_task
 
 from cronq import progress
 from tasks.databases import open_database
+from tasks.files import replacing
 
 BATCH = 500
 KEEP_DELETED = timedelta(days=30)
@@ -42,18 +47,40 @@ def purge_deleted_customers() -> dict[str, int]:
     return _delete("customer", "deleted_at", datetime.now(UTC) - KEEP_DELETED)
 
 
+@shared_task(name="tasks.archive_logs")  # type: ignore[untyped-decorator]
+def archive_logs(older_than_s: float) -> dict[str, int]:
+    """Compress log files that nobody wrote to for so long."""
+    archived = saved = 0
+    for path, facts in progress.track(list(_logs_before(older_than_s)), step="compress each log"):
+        if path.suffix == ".gz":
+            continue
+        packed = path.with_name(f"{path.name}.gz")
+        with replacing(packed) as part:
+            with path.open("rb") as plain, gzip.open(part, "wb") as out:
+                shutil.copyfileobj(plain, out)
+            os.utime(part, (facts.st_atime, facts.st_mtime))  # it is as old as what it holds
+        path.unlink(missing_ok=True)
+        archived, saved = archived + 1, saved + facts.st_size - packed.stat().st_size
+    return {"archived": archived, "saved_bytes": saved}
+
+
 @shared_task(name="tasks.delete_old_logs")  # type: ignore[untyped-decorator]
 def delete_old_logs(older_than_s: float) -> dict[str, int]:
-    """Delete log files (`*.log`, `*.log.1`, …) that nobody wrote to for so long."""
-    limit, deleted, freed = time.time() - older_than_s, 0, 0
-    folder = Path(os.environ.get("LOGS_DIR", "data/logs"))
-    for path in progress.track(sorted(folder.glob("*.log*")), step="look at each log"):
-        facts = path.lstat()
-        if path.is_symlink() or not path.is_file() or facts.st_mtime > limit:
-            continue
+    """Delete log files (`*.log`, `*.log.1`, `*.log.gz`, …) that nobody wrote to for so long."""
+    deleted = freed = 0
+    for path, facts in progress.track(list(_logs_before(older_than_s)), step="look at each log"):
         path.unlink(missing_ok=True)
         deleted, freed = deleted + 1, freed + facts.st_size
     return {"deleted": deleted, "freed_bytes": freed}
+
+
+def _logs_before(older_than_s: float) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the log files that nobody wrote to for so long; never what a link leads to."""
+    limit = time.time() - older_than_s
+    for path in sorted(Path(os.environ.get("LOGS_DIR", "data/logs")).glob("*.log*")):
+        facts = path.lstat()
+        if stat.S_ISREG(facts.st_mode) and facts.st_mtime <= limit:
+            yield path, facts
 
 
 def _delete(table: str, column: str, before: datetime) -> dict[str, int]:

@@ -21,19 +21,23 @@ def in_zone(zone: str) -> Iterator[dict[str, str]]:
 
     Read row by row, from wherever your tenants are: a million of them never stand in memory.
     """
-    for tenant, its_zone in all_tenants():
+    for tenant, its_zone, *webhook in all_tenants():
         if its_zone == zone:
-            yield {"item": tenant, "tenant": tenant}
+            told = {"callback_url": webhook[0]} if any(webhook) else {}
+            yield {"item": tenant, "tenant": tenant, **told}
 
 
-def all_tenants() -> Iterator[tuple[str, str]]:
-    """Yield (tenant, zone): the rows of `TENANTS_FILE`, or those of the data set, spread over the world."""
+def all_tenants() -> Iterator[list[str]]:
+    """Yield tenant, zone and, if it wants to be told of its report, the address of its webhook.
+
+    They are the rows of `TENANTS_FILE`, or those of the data set, spread over the world.
+    """
     path = os.environ.get("TENANTS_FILE")
     if path is None:
-        yield from ((tenant, ZONES[number % len(ZONES)]) for number, tenant in enumerate(TENANTS))
+        yield from ([tenant, ZONES[number % len(ZONES)]] for number, tenant in enumerate(TENANTS))
         return
     with Path(path).open(newline="", encoding="utf-8") as table:
-        yield from ((row[0], row[1]) for row in csv.reader(table))
+        yield from csv.reader(table)
 
 
 @shared_task(name="tasks.reports_summary")  # type: ignore[untyped-decorator]

@@ -37,7 +37,7 @@ def transcode(source: str | None = None, variants: Sequence[str] = ("480p", "240
     if unknown or not variants:
         raise ValueError(f"unknown variants {unknown}: choose from {', '.join(HEIGHTS)}")
     folder = videos_dir() / name_for(current_job())
-    steps = Steps(len(variants) + (source is None))
+    steps = Steps(len(variants) + 1 + (source is None))
     if source is None:
         clip = folder / "source.mp4"
         make_clip(clip, steps.begin("make the test clip"))
@@ -51,8 +51,10 @@ def transcode(source: str | None = None, variants: Sequence[str] = ("480p", "240
         target = folder / f"{variant}.mp4"
         scale(clip, target, HEIGHTS[variant], seconds, steps.begin(f"transcode to {variant}"))
         files[variant] = str(target)
+    still = folder / "thumbnail.jpg"
+    thumbnail(clip, still, seconds / 2, steps.begin("take a still"))
     steps.end()
-    return {"source": str(clip), "seconds": seconds, "files": files}
+    return {"source": str(clip), "seconds": seconds, "files": files, "thumbnail": str(still)}
 
 
 class Steps:
@@ -87,6 +89,13 @@ def scale(source: Path, target: Path, height: int, seconds: float, advance: Adva
     given = ["-i", f"file:{source.absolute()}", "-map", "0:v:0", "-map", "0:a?"]
     with replacing(target) as part:
         run_ffmpeg([*given, "-vf", f"scale=-2:{height}", *_encoded("26"), part], seconds, advance)
+
+
+def thumbnail(source: Path, target: Path, at_s: float, advance: Advance) -> None:
+    """Write one frame of `source` as a picture."""
+    with replacing(target) as part:
+        seek = ["-ss", f"{at_s:.2f}", "-i", f"file:{source.absolute()}"]
+        run_ffmpeg([*seek, "-map", "0:v:0", "-frames:v", "1", "-vf", "scale=320:-2", part], 0, advance)
 
 
 def duration_of(source: Path) -> float:

@@ -1,6 +1,7 @@
 """pytest-celery's fixtures: its own containers where a Docker engine answers, local processes elsewhere."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,7 +11,10 @@ from celery import Celery
 from pytest_celery import CeleryTestBackend, CeleryTestBroker, CeleryTestWorker
 
 from tests.e2e import plain_tasks
+from tests.support.deployment import Deployment, environment
 from tests.support.nodes import ServerNode, WorkerNode, docker_answers
+from tests.support.processes import Processes
+from tests.support.server import free_port
 from tests.support.servers import RabbitMQServer, RedisServer
 
 
@@ -65,3 +69,26 @@ def default_worker_tasks(default_worker_tasks: set[ModuleType]) -> set[ModuleTyp
 def torn_down(node: Any) -> Iterator[Any]:
     yield node
     node.teardown()
+
+
+@pytest.fixture
+def deployment_env(broker_url: str, redis_url: str, database_url: str) -> dict[str, str]:
+    return environment(broker_url, redis_url, database_url)
+
+
+@pytest.fixture
+def deploy(
+    processes: Processes, deployment_env: dict[str, str], tmp_path: Path
+) -> Callable[[float], Deployment]:
+    """Return a deployment whose one fire time is so many seconds ahead."""
+
+    def make(lead_s: float) -> Deployment:
+        fire = (datetime.now(UTC) + timedelta(seconds=lead_s)).replace(microsecond=0)
+        env = {
+            **deployment_env,
+            "CRONQ_ORDERS_PATH": str(tmp_path / "orders.sqlite"),
+            "CRONQ_REPORTS_DIR": str(tmp_path / "reports"),
+        }
+        return Deployment(processes, env, tmp_path, fire, free_port())
+
+    return make

@@ -21,20 +21,13 @@ RATE = 20
 
 
 @pytest.fixture
-def env(
-    broker_url: str, redis_url: str, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> dict[str, str]:
+def env(deployment_env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setenv("BILLING_PATH", str(tmp_path / "billing.sqlite"))
     return {
-        **os.environ,
-        "CRONQ_BROKER_URL": broker_url,
-        "CRONQ_REDIS_URL": redis_url,
-        "CRONQ_DATABASE_URL": database_url,
-        "CRONQ_LOCK_S": "1",
-        "CRONQ_LEASE_S": "3",
+        **deployment_env,
+        "BILLING_PATH": os.environ["BILLING_PATH"],
         "PAYMENTS_URL": f"http://127.0.0.1:{free_port()}",
         "BILL_EVERY": "2s",
-        "REPORTS_AT": "0 0 1 1 *",
     }
 
 

@@ -23,21 +23,13 @@ MINUTES = 200  # of visitors: the model sees their last 20,000 impressions, and 
 
 
 @pytest.fixture
-def env(
-    broker_url: str, redis_url: str, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> dict[str, str]:
+def env(deployment_env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setenv("FEED_PATH", str(tmp_path / "feed.sqlite"))
     return {
-        **os.environ,
-        "CRONQ_BROKER_URL": broker_url,
-        "CRONQ_REDIS_URL": redis_url,
-        "CRONQ_DATABASE_URL": database_url,
-        "CRONQ_LOCK_S": "1",
-        "CRONQ_LEASE_S": "3",
+        **deployment_env,
+        "FEED_PATH": os.environ["FEED_PATH"],
         "CRONQ_HORIZON_S": "5",  # what a dead beat has planned is not missed, only late
-        "CRONQ_REPUBLISH_S": "3",
         "MODEL_PATH": str(tmp_path / "models" / "feed-ranking.json"),
-        "REPORTS_AT": "0 0 1 1 *",
         "RANKING_EVERY": "20s",
         "DEPLOYMENT_API_PORT": str(free_port()),
     }

@@ -1,7 +1,6 @@
 """A night of repository maintenance: a worker dies in the middle, and a damaged repository is flagged."""
 
 import json
-import os
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +16,7 @@ NAMES = [f"project-{number}" for number in range(8)]
 
 @pytest.mark.timeout(240)
 def test_every_repository_is_maintained_once_and_the_damaged_one_waits_for_a_person(
-    processes: Processes, broker_url: str, redis_url: str, database_url: str, tmp_path: Path
+    processes: Processes, deployment_env: dict[str, str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "repositories"
     for name in NAMES:
@@ -25,13 +24,7 @@ def test_every_repository_is_maintained_once_and_the_damaged_one_waits_for_a_per
     damage(make_repository(folder / "broken"))
     fire = datetime.now(UTC) + timedelta(seconds=LEAD_S)
     env = {
-        **os.environ,
-        "CRONQ_BROKER_URL": broker_url,
-        "CRONQ_REDIS_URL": redis_url,
-        "CRONQ_DATABASE_URL": database_url,
-        "CRONQ_LEASE_S": "3",
-        "CRONQ_REPUBLISH_S": "3",
-        "REPORTS_AT": "0 0 1 1 *",
+        **deployment_env,
         "REPOSITORIES_DIR": str(folder),
         "MAINTENANCE_AT": f"{fire.second} {fire.minute} * * * *",
     }

@@ -1,117 +1,85 @@
-"""Reports of two hundred tenants in five zones, a batch each; a beat and a worker are killed meanwhile."""
+"""Reports of two hundred tenants in five zones; a beat, a worker and Redis die meanwhile."""
 
+import base64
 import csv
 import json
-import os
-import sys
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
+from standardwebhooks import Webhook
 
 from tasks import orders, tenants
-from tests.support.processes import Process, Processes, wait_for
-from tests.support.server import free_port
+from tests.support.deployment import Deployment
+from tests.support.processes import Process, wait_for
+from tests.support.receiver import Receiver, receiving
+from tests.support.servers import RedisServer
 
 LEAD_S = 25  # from the start of the processes to the fire time, which all zones have in common here
 REAL = orders.TENANTS[:200]
 GHOST = "never-ordered"
+SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
 
 
-@dataclass
-class Deployment:
-    processes: Processes
-    env: dict[str, str]
-    at: Path
-    fire_time: datetime
-    port: int
-
-    def ask(self, *words: str) -> dict:
-        code, said = self.processes.run("asked", sys.executable, "-m", "cronq", *words, env=self.env)
-        assert code == 0, said
-        return json.loads(said[said.index("{") :])
-
-    def batches(self) -> list[dict]:
-        return self.ask("batches", "list", "--json")["items"]
-
-    def get(self, path: str) -> bytes:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
-            return answer.read()
-
-    def latest(self, tenant: str) -> dict:
-        return json.loads(self.get(f"/api/reports/{tenant}/latest"))
-
-    def leader_pid(self) -> int | None:
-        code, said = self.processes.run(
-            "leader", sys.executable, "-m", "cronq", "leader", "--json", env=self.env
-        )
-        return json.loads(said[said.index("{") :])["pid"] if code == 0 else None
+def batches(here: Deployment) -> list[dict]:
+    return here.ask("batches", "list", "--json")["items"]
 
 
-@pytest.fixture
-def deploy(
-    processes: Processes, broker_url: str, redis_url: str, database_url: str, tmp_path: Path
-) -> Callable[[], Deployment]:
-    def make() -> Deployment:
-        fire = (datetime.now(UTC) + timedelta(seconds=LEAD_S)).replace(microsecond=0)
-        table = tmp_path / "tenants.csv"
-        with table.open("w", newline="") as file:
-            rows = [(name, tenants.ZONES[number % 5]) for number, name in enumerate(REAL)]
-            csv.writer(file).writerows([*rows, (GHOST, "Asia/Tokyo")])
-        port = free_port()
-        env = {
-            **os.environ,
-            "CRONQ_BROKER_URL": broker_url,
-            "CRONQ_REDIS_URL": redis_url,
-            "CRONQ_DATABASE_URL": database_url,
-            "CRONQ_LOCK_S": "1",
-            "CRONQ_LEASE_S": "3",
-            "CRONQ_REPUBLISH_S": "3",
-            "CRONQ_ORDERS_PATH": str(tmp_path / "orders.sqlite"),
-            "CRONQ_REPORTS_DIR": str(tmp_path / "reports"),
-            "REPORT_TENANTS": "acme",
-            "REPORTS_AT": "0 0 1 1 *",
-            "TENANT_REPORTS_AT": f"{fire.second} {fire.minute} * * * *",
-            "TENANTS_FILE": str(table),
-            "DEPLOYMENT_API_PORT": str(port),
-        }
-        return Deployment(processes, env, tmp_path, fire, port)
-
-    return make
+def get(here: Deployment, path: str) -> bytes:
+    with urllib.request.urlopen(f"http://127.0.0.1:{here.port}{path}", timeout=10) as answer:
+        return answer.read()
 
 
-def start(here: Deployment) -> tuple[dict[int, Process], list[Process]]:
-    assert here.processes.cronq("upgrade", "db", "upgrade", env=here.env).wait(60) == 0
-    beats = [here.processes.beat(f"beat-{n}", "beat.app", "-S", "cronq", env=here.env) for n in (1, 2)]
+def latest(here: Deployment, tenant: str) -> dict:
+    return json.loads(get(here, f"/api/reports/{tenant}/latest"))
+
+
+def start(here: Deployment, receiver: Receiver) -> tuple[dict[int, Process], list[Process]]:
+    table = here.at / "tenants.csv"
+    with table.open("w", newline="") as file:
+        rows: list[tuple[str, ...]] = [(name, tenants.ZONES[number % 5]) for number, name in enumerate(REAL)]
+        rows[0] += (receiver.url,)
+        csv.writer(file).writerows([*rows, (GHOST, "Asia/Tokyo", receiver.url)])
+    here.env |= {
+        "REPORT_TENANTS": "acme",
+        "TENANT_REPORTS_AT": f"{here.fire_time.second} {here.fire_time.minute} * * * *",
+        "TENANTS_FILE": str(table),
+        "DEPLOYMENT_API_PORT": str(here.port),
+        "CRONQ_WEBHOOK_SECRET": SECRET,
+        "CRONQ_WEBHOOK_ALLOW": "127.0.0.1",
+    }
+    here.upgrade()
+    beats = here.beats()
     workers = [here.processes.worker(f"worker-{n}", "workers.app", env=here.env) for n in (1, 2)]
-    here.processes.start("api", sys.executable, "-m", "tasks.api", env=here.env)
-    return {beat.pid: beat for beat in beats}, workers
+    here.processes.python("api", "-m", "tasks.api", env=here.env)
+    return beats, workers
 
 
 @pytest.mark.timeout(300)
-def test_every_tenant_gets_its_report_though_the_leader_and_a_worker_are_killed(
-    deploy: Callable[[], Deployment],
+def test_every_tenant_gets_its_report_though_the_leader_a_worker_and_redis_die(
+    deploy: Callable[[float], Deployment], redis_server: RedisServer
 ) -> None:
-    here = deploy()
-    beats, workers = start(here)
-    leader = wait_for(here.leader_pid, 20, "a leader")
-    wait_for(lambda: sum(batch["done"] for batch in here.batches()) > 5, 90, "a first few reports")
-    beats[leader].kill()
-    workers[0].kill()
+    here = deploy(LEAD_S)
+    with receiving() as receiver:
+        beats, workers = start(here, receiver)
+        leader = wait_for(here.leader_pid, 20, "a leader")
+        wait_for(lambda: sum(batch["done"] for batch in batches(here)) > 5, 90, "a first few reports")
+        beats[leader].kill()
+        workers[0].kill()
+        redis_server.kill()
+        redis_server.ensure_running()
+        redis_server.client().flushall()  # what it had is lost as well
 
-    ended = wait_for(
-        lambda: len(found := here.batches()) == 5 and all(b["ended_at"] for b in found) and found,
-        150,
-        "the batches of all five zones to end",
-    )
+        ended = wait_for(
+            lambda: len(found := batches(here)) == 5 and all(b["ended_at"] for b in found) and found,
+            150,
+            "the batches of all five zones to end",
+        )
+        wait_for(lambda: len(receiver.seen) == 2, 60, "the webhooks of two tenants")
 
     by_zone = {batch["schedule"].partition(":")[2]: batch for batch in ended}
     assert set(by_zone) == set(tenants.ZONES)
-    fire = here.fire_time.isoformat().replace("+00:00", "Z")
-    assert {batch["fire_time"] for batch in ended} == {fire}
+    assert {batch["fire_time"] for batch in ended} == {here.fire}
     for zone, batch in by_zone.items():
         ghosts = 1 if zone == "Asia/Tokyo" else 0
         assert (batch["total"], batch["failed"]) == (40 + ghosts, ghosts), zone
@@ -121,12 +89,14 @@ def test_every_tenant_gets_its_report_though_the_leader_and_a_worker_are_killed(
     wait_for(lambda: len(list(summaries.glob("*.json"))) == 5, 30, "a summary of each zone")
     assert sum(json.loads(path.read_text())["completed"] for path in summaries.glob("*.json")) == 200
 
+    told = [Webhook(SECRET).verify(body, headers)["data"] for headers, body in receiver.seen]
+    assert {(one["tenant"], one["status"]) for one in told} == {(REAL[0], "COMPLETED"), (GHOST, "FAILED")}
     for tenant in REAL[::20]:
-        report = here.latest(tenant)
+        report = latest(here, tenant)
         assert (report["state"], report["progress"]) == ("COMPLETED", 100)
-        assert f"Sales of {tenant}".encode() in here.get(report["download_url"])
-    assert here.latest(GHOST)["state"] == "FAILED"
-    assert here.latest(GHOST)["download_url"] is None
+        assert f"Sales of {tenant}".encode() in get(here, report["download_url"])
+    assert latest(here, GHOST)["state"] == "FAILED"
+    assert latest(here, GHOST)["download_url"] is None
     dead = here.ask("jobs", "list", "--json", "--state", "FAILED")["items"]
     assert [(job["tenant"], job["item"]) for job in dead] == [(GHOST, GHOST)]
     assert "there are no orders" in dead[0]["error"]

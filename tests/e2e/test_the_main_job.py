@@ -1,21 +1,16 @@
 """The main job as users run it: two beats, a worker, Flower; 200 tenants; the leader killed meanwhile."""
 
 import json
-import os
-import sys
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 import redis
 
 from tasks import orders
-from tests.support.processes import Process, Processes, wait_for
-from tests.support.server import free_port
+from tests.support.deployment import Deployment
+from tests.support.processes import Process, wait_for
 
 TENANTS = orders.TENANTS[:200]
 LEAD_S = (
@@ -23,92 +18,49 @@ LEAD_S = (
 )
 
 
-@dataclass
-class Deployment:
-    processes: Processes
-    env: dict[str, str]
-    at: Path
-    fire_time: datetime
-    flower: str
-
-    def ask(self, *words: str) -> dict:
-        code, said = self.processes.run("asked", *self.cronq(*words), env=self.env)
-        assert code == 0, said
-        return json.loads(said[said.index("{") :])
-
-    def cronq(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "cronq", *words]
-
-    def jobs(self, **wanted: str) -> list[dict]:
-        options = [word for name, value in wanted.items() for word in (f"--{name}", value)]
-        items = self.ask("jobs", "list", "--json", "-n", "2000", *options)["items"]
-        return [job for job in items if job["type"] == "tasks.daily_report"]
-
-    def of_the_fire(self, **wanted: str) -> list[dict]:
-        fire = self.fire_time.isoformat().replace("+00:00", "Z")
-        return [job for job in self.jobs(**wanted) if job["fire_time"] == fire]
-
-    def leader_pid(self) -> int | None:
-        code, said = self.processes.run("leader", *self.cronq("leader", "--json"), env=self.env)
-        return json.loads(said[said.index("{") :])["pid"] if code == 0 else None
-
-    def flower_tasks(self) -> dict[str, dict]:
-        with urllib.request.urlopen(f"{self.flower}/api/tasks?limit=1000", timeout=10) as answer:
-            return json.load(answer)
+def of_the_fire(here: Deployment, **wanted: str) -> list[dict]:
+    options = [word for name, value in wanted.items() for word in (f"--{name}", value)]
+    items = here.ask("jobs", "list", "--json", "-n", "2000", *options)["items"]
+    return [job for job in items if (job["type"], job["fire_time"]) == ("tasks.daily_report", here.fire)]
 
 
-@pytest.fixture
-def deploy(
-    processes: Processes, broker_url: str, redis_url: str, database_url: str, tmp_path: Path
-) -> Callable[[], Deployment]:
-    def make() -> Deployment:
-        # One fire time a day, a little ahead: what is late or doubled cannot hide behind the next one.
-        fire = (datetime.now(UTC) + timedelta(seconds=LEAD_S)).replace(microsecond=0)
-        port = free_port()
-        env = {
-            **os.environ,
-            "CRONQ_BROKER_URL": broker_url,
-            "CRONQ_REDIS_URL": redis_url,
-            "CRONQ_DATABASE_URL": database_url,
-            "CRONQ_LOCK_S": "1",
-            "CRONQ_ORDERS_PATH": str(tmp_path / "orders.sqlite"),
-            "CRONQ_REPORTS_DIR": str(tmp_path / "reports"),
-            "REPORT_TENANTS": ",".join(TENANTS),
-            "REPORTS_AT": f"{fire.second} {fire.minute} {fire.hour} * * *",
-            "FLOWER_UNAUTHENTICATED_API": "true",
-        }
-        return Deployment(processes, env, tmp_path, fire, f"http://127.0.0.1:{port}")
-
-    return make
+def flower_tasks(here: Deployment) -> dict[str, dict]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{here.port}/api/tasks?limit=1000", timeout=10) as answer:
+        return json.load(answer)
 
 
 def start(here: Deployment) -> dict[int, Process]:
-    assert here.processes.cronq("upgrade", "db", "upgrade", env=here.env).wait(60) == 0
-    beats = [here.processes.beat(f"beat-{n}", "beat.app", "-S", "cronq", env=here.env) for n in (1, 2)]
-    here.processes.worker("worker", "workers.app", "-l", "INFO", env=here.env)
-    port = here.flower.rpartition(":")[2]
+    # One fire time a day, a little ahead: what is late or doubled cannot hide behind the next one.
+    here.env |= {
+        "REPORT_TENANTS": ",".join(TENANTS),
+        "REPORTS_AT": f"{here.fire_time.second} {here.fire_time.minute} {here.fire_time.hour} * * *",
+        "FLOWER_UNAUTHENTICATED_API": "true",
+    }
+    here.upgrade()
+    beats = here.beats()
+    here.processes.worker("worker", "workers.app", env=here.env)
     here.processes.celery(
-        "flower", "workers.app", "flower", f"--port={port}", "--address=127.0.0.1", env=here.env
+        "flower", "workers.app", "flower", f"--port={here.port}", "--address=127.0.0.1", env=here.env
     )
-    wait_for(lambda: here.flower_tasks() is not None, 30, "Flower to answer", ignoring=OSError)
-    return {beat.pid: beat for beat in beats}
+    wait_for(lambda: flower_tasks(here) is not None, 30, "Flower to answer", ignoring=OSError)
+    return beats
 
 
 @pytest.mark.timeout(240)
 def test_two_hundred_reports_are_made_once_each_though_the_leader_is_killed(
-    deploy: Callable[[], Deployment],
+    deploy: Callable[[float], Deployment],
 ) -> None:
-    here = deploy()
+    here = deploy(LEAD_S)
     beats = start(here)
     leader = wait_for(here.leader_pid, 20, "a leader")
-    planned = wait_for(lambda: len(here.of_the_fire()) == 200 and here.of_the_fire(), 20, "200 planned jobs")
+    planned = wait_for(lambda: len(of_the_fire(here)) == 200 and of_the_fire(here), 20, "200 planned jobs")
     wait_for(
-        lambda: here.of_the_fire(state="RUNNING") or here.of_the_fire(state="COMPLETED"), 60, "a first one"
+        lambda: of_the_fire(here, state="RUNNING") or of_the_fire(here, state="COMPLETED"), 60, "a first one"
     )
     beats[leader].kill()
 
     done = wait_for(
-        lambda: len(jobs := here.of_the_fire(state="COMPLETED")) == 200 and jobs, 120, "200 completed jobs"
+        lambda: len(jobs := of_the_fire(here, state="COMPLETED")) == 200 and jobs, 120, "200 completed jobs"
     )
 
     assert {job["id"] for job in done} == {job["id"] for job in planned}
@@ -125,7 +77,7 @@ def test_two_hundred_reports_are_made_once_each_though_the_leader_is_killed(
 
     flower = wait_for(
         lambda: (
-            (tasks := here.flower_tasks())
+            (tasks := flower_tasks(here))
             and all(tasks.get(job["id"], {}).get("state") == "SUCCESS" for job in done)
             and tasks
         ),

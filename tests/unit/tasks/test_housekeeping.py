@@ -1,3 +1,4 @@
+import gzip
 import os
 import time
 from contextlib import closing
@@ -8,6 +9,7 @@ import pytest
 
 from tasks import housekeeping
 from tasks.housekeeping import (
+    archive_logs,
     delete_expired_sessions,
     delete_old_logs,
     open_shop,
@@ -65,6 +67,21 @@ def test_old_logs_go_and_nothing_else(tmp_path: Path) -> None:
     assert delete_old_logs(3600) == {"deleted": 2, "freed_bytes": 10}
     assert {path.name for path in logs.iterdir()} == {"b.txt", "new.log", "link.log"}
     assert elsewhere.exists()
+
+
+def test_old_logs_are_compressed_once_and_go_when_their_own_time_is_over(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "a.log").write_text("x" * 10_000)
+    (logs / "new.log").write_text("x")
+    then = time.time() - 7200
+    os.utime(logs / "a.log", (then, then))
+    assert archive_logs(3600)["archived"] == 1
+    assert archive_logs(3600)["archived"] == 0
+    assert {path.name for path in logs.iterdir()} == {"a.log.gz", "new.log"}
+    assert gzip.decompress((logs / "a.log.gz").read_bytes()) == b"x" * 10_000
+    assert delete_old_logs(3600)["deleted"] == 1
+    assert {path.name for path in logs.iterdir()} == {"new.log"}
 
 
 def test_where_there_is_nothing_nothing_is_deleted() -> None:

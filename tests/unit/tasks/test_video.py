@@ -43,13 +43,18 @@ def test_every_variant_is_made_step_by_step(clip: Path, folders: Path) -> None:
         made = folders / "videos" / "job-1" / f"{name}.mp4"
         assert result["files"][name] == str(made)
         assert duration_of(made) == pytest.approx(1, abs=0.1)
-    assert sorted(one.name for one in (folders / "videos" / "job-1").iterdir()) == ["240p.mp4", "480p.mp4"]
+    assert sorted(one.name for one in (folders / "videos" / "job-1").iterdir()) == [
+        "240p.mp4",
+        "480p.mp4",
+        "thumbnail.jpg",
+    ]
+    assert Path(result["thumbnail"]).read_bytes().startswith(b"\xff\xd8")
     steps = list(dict.fromkeys(one["current_step"] for one in seen))
-    assert steps == ["transcode to 480p", "transcode to 240p", "done"]
+    assert steps == ["transcode to 480p", "transcode to 240p", "take a still", "done"]
     done = [one["steps_completed"] for one in seen]
     assert done == sorted(done)
     assert any(value % 1 for value in done)
-    assert done[-1] == seen[-1]["steps_total"] == 2
+    assert done[-1] == seen[-1]["steps_total"] == 3
 
 
 def test_without_a_source_it_makes_a_clip(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +63,7 @@ def test_without_a_source_it_makes_a_clip(folders: Path, monkeypatch: pytest.Mon
         result = transcode(variants=["240p"])
     assert result["source"] == str(folders / "videos" / "job-1" / "source.mp4")
     assert seen[0]["current_step"] == "make the test clip"
-    assert seen[-1]["steps_total"] == 2
+    assert seen[-1]["steps_total"] == 3
 
 
 def test_no_video_is_named_by_ffmpegs_last_words(tmp_path: Path) -> None:
@@ -101,4 +106,5 @@ def test_ffmpeg_dies_with_a_killed_worker(processes: Processes) -> None:
     worker = processes.start("worker", sys.executable, "-c", program)
     (ffmpeg,) = wait_for(lambda: ffmpegs_of(worker.pid), 20, "ffmpeg to start")
     worker.signal(signal.SIGKILL)
-    wait_for(lambda: not ffmpeg.is_running(), 10, "ffmpeg to end")
+    _gone, alive = psutil.wait_procs([ffmpeg], timeout=10)
+    assert alive == []
