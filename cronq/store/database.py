@@ -1,9 +1,8 @@
 """Opens the database: PostgreSQL, or one SQLite file. Knows what differs between the two."""
 
-import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
@@ -14,10 +13,11 @@ from sqlalchemy import ColumnElement, Connection, Engine, Select, create_engine,
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
-from sqlalchemy.pool import PoolProxiedConnection
 from sqlalchemy.schema import Table
 
 from cronq.settings import hide_password
+from cronq.store.short_way import Direct as Direct  # noqa: PLC0414
+from cronq.store.short_way import ShortWay
 from cronq.store.tables import UtcDateTime
 
 BUSY_TIMEOUT_S = 5.0
@@ -43,10 +43,6 @@ _PLUS = {
     "sqlite": ", ({seconds}) || ' seconds'",
     "postgresql": " + make_interval(secs => {seconds})",
 }
-_BEGIN = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "BEGIN"}
-
-Direct = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
-"""Runs one statement with its values, and returns its rows."""
 
 
 class Database:
@@ -63,11 +59,12 @@ class Database:
         self.engine = (
             _open_sqlite(parsed) if self.dialect == "sqlite" else _open_postgresql(parsed, pool_size)
         )
-        self._direct = (
-            self.engine if self.dialect == "sqlite" else _open_postgresql(parsed, pool_size, direct=True)
+        short = (
+            _open_sqlite(parsed, busy_s=0)
+            if self.dialect == "sqlite"
+            else _open_postgresql(parsed, pool_size, direct=True)
         )
-        self._kept: list[PoolProxiedConnection] = []
-        self._driver_error: type[Exception] = self.engine.dialect.dbapi.Error  # type: ignore[union-attr]
+        self._short = ShortWay(short, busy_s=BUSY_TIMEOUT_S)
         self._autocommit = self.engine.execution_options(
             **({"cronq_autocommit": True} if self.dialect == "sqlite" else {"isolation_level": "AUTOCOMMIT"})
         )
@@ -86,65 +83,12 @@ class Database:
 
     @contextmanager
     def direct(self, *, transaction: bool = False) -> Iterator[Direct]:
-        """Run statements straight through the driver; each its own transaction unless `transaction`.
+        """Run statements by the short way; each its own transaction unless `transaction`.
 
-        For what runs several times a job: SQLAlchemy's way costs as much again as the database does. Names
-        are written `:name`; errors are SQLAlchemy's, as everywhere else.
+        Names are written `:name`; errors are SQLAlchemy's, as everywhere else.
         """
-        pooled, usable = None, False
-        try:
-            pooled = self._take()
-            connection: Any = pooled.driver_connection
-            if transaction:
-                connection.execute(_BEGIN[self.dialect])
-            try:
-                yield self._runner(connection)
-            except BaseException:
-                if transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            if transaction:
-                connection.execute("COMMIT")
-            usable = True
-        except self._driver_error as error:
-            gone = pooled is None or self._direct.dialect.is_disconnect(error, pooled, None)  # type: ignore[arg-type]
-            usable = not gone
-            raise DBAPIError.instance(
-                None,
-                None,
-                error,
-                self._driver_error,
-                connection_invalidated=gone,
-                dialect=self._direct.dialect,
-            ) from error
-        finally:
-            if pooled is not None:
-                self._put_back(pooled, usable=usable)
-
-    def _take(self) -> PoolProxiedConnection:
-        try:
-            return self._kept.pop()
-        except IndexError:
-            return self._direct.raw_connection()
-
-    def _put_back(self, pooled: PoolProxiedConnection, *, usable: bool) -> None:
-        """Keep one connection at hand: to get one from the pool costs a third of a statement."""
-        if not usable:
-            pooled.invalidate()
-            pooled.close()
-        elif self._kept:
-            pooled.close()
-        else:
-            self._kept.append(pooled)
-
-    def _runner(self, connection: Any) -> Direct:  # noqa: ANN401 - either driver's connection
-        def run(statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-            if self.dialect == "postgresql":
-                statement = _pyformat(statement)
-            cursor = connection.execute(statement, values)
-            return list(cursor.fetchall()) if cursor.description is not None else []
-
-        return run
+        with self._short.open(transaction=transaction) as run:
+            yield run
 
     def now_sql(self, plus_seconds: str | None = None) -> str:
         """Return SQL for the database's own clock, plus the seconds that the SQL `plus_seconds` gives."""
@@ -171,10 +115,8 @@ class Database:
 
     def dispose(self) -> None:
         """Close every connection that is not in use."""
-        while self._kept:
-            self._kept.pop().close()
         self.engine.dispose()
-        self._direct.dispose()
+        self._short.dispose()
 
 
 @lru_cache(maxsize=8)
@@ -194,12 +136,6 @@ def is_outage(error: BaseException) -> bool:
     ):
         return True
     return isinstance(error, (OperationalError, InterfaceError))
-
-
-@lru_cache(maxsize=256)
-def _pyformat(statement: str) -> str:
-    """Return `statement` with psycopg's `%(name)s` for `:name`."""
-    return re.sub(r"(?<!:):([a-z]\w*)", r"%(\1)s", statement)
 
 
 def _open_postgresql(url: URL, pool_size: int, *, direct: bool = False) -> Engine:
@@ -223,10 +159,10 @@ def _open_postgresql(url: URL, pool_size: int, *, direct: bool = False) -> Engin
     )
 
 
-def _open_sqlite(url: URL) -> Engine:
+def _open_sqlite(url: URL, *, busy_s: float = BUSY_TIMEOUT_S) -> Engine:
     if url.database:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False})
+    engine = create_engine(url, connect_args={"timeout": busy_s, "check_same_thread": False})
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:

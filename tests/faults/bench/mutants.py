@@ -62,7 +62,7 @@ def _no_claim_check() -> None:
     def careless(database: Any, job_id: str, **how: Any) -> Any:
         with database.direct() as run:
             run(
-                "UPDATE cronq_job SET state = 'PENDING' WHERE id = :id AND state = 'COMPLETED'",
+                "UPDATE cronq_job SET state = 'PENDING' WHERE id = :id AND state = 'COMPLETED' RETURNING id",
                 {"id": job_id},
             )
         return claim(database, job_id, **how)
