@@ -1,4 +1,4 @@
-"""Whose is the job now, and how did it end? The worker's side: claim, renew, settle; and the rescue.
+"""Whose is the job now, and how did it end? Claim and settle.
 
 Every statement is guarded by the lease's token, in the statement itself: a worker that lost its lease
 changes nothing. All instants are the database's own clock.
@@ -10,11 +10,10 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, func, select, text
+from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -22,20 +21,10 @@ from cronq.job import Outcome, State
 from cronq.store.database import Database
 from cronq.store.tables import attempt, job
 
+_JSON: Final = json.JSONEncoder(default=str)
+
 EARLY_S: Final = 0.5
 """Seconds before its due time that a job may be claimed: what the publisher's clock may be ahead by."""
-
-
-GRACE_S: Final = 10.0
-"""Seconds that a job which was asked to stop has to do so by itself."""
-
-
-class Stop(IntEnum):
-    """What somebody wants of a running job."""
-
-    NO = 0  #: it goes on
-    ASK = 1  #: it is to stop by itself, at its next progress report
-    END = 2  #: it had its time to do so: its process is to be ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,39 +109,6 @@ def claimed(rows: Sequence[Sequence[Any]]) -> Claim | None:
     return None if row is None else Claim(row[0], row[1], row[2], row[3] is not None, row[4])
 
 
-def renew(database: Database, tokens: Sequence[str], *, lease_s: float) -> dict[str, Stop]:
-    """Prolong the leases `tokens` in one statement.
-
-    Return those that are still held, each with what somebody wants of the job. A token that is missing from
-    the answer is lost.
-    """
-    values: dict[str, Any] = {f"t{i}": token for i, token in enumerate(tokens)}
-    names = ", ".join(f":{name}" for name in values)
-    statement = f"""
-        UPDATE cronq_job SET lease_until = {database.now_sql(":lease_s")}
-        WHERE state = 'RUNNING' AND lease_token IN ({names})
-        RETURNING lease_token, cancel_requested_at, cancel_requested_at <= {database.now_sql(f"-{GRACE_S}")}
-    """
-    with database.direct() as run:
-        rows = run(statement, {**values, "lease_s": lease_s})
-    return {row[0]: Stop.NO if row[1] is None else Stop.END if row[2] else Stop.ASK for row in rows}
-
-
-def expiring(database: Database, *, worker_prefix: str, within_s: float) -> list[tuple[str, str]]:
-    """Return (worker, token) of one worker's leases that run out within `within_s` seconds, or have.
-
-    One that ran out while SQL was away, and was not rescued, may still be renewed.
-    """
-    statement = text(f"""
-        SELECT worker, lease_token FROM cronq_job
-        WHERE state = 'RUNNING' AND lease_until < {database.now_sql(":within_s")}
-            AND substr(worker, 1, :length) = :prefix
-    """)
-    values = {"within_s": within_s, "length": len(worker_prefix), "prefix": worker_prefix}
-    with database.autocommit() as connection:
-        return [(row[0], row[1]) for row in connection.execute(statement, values)]
-
-
 def settle(database: Database, settlement: Settlement, *, only_expired: bool = False) -> bool:
     """Write an attempt's outcome and the job's next state in one transaction; False if the lease is lost.
 
@@ -198,23 +154,6 @@ def is_completed_by(database: Database, job_id: str, token: str) -> bool:
     """)
     with database.autocommit() as connection:
         return connection.execute(statement, {"id": job_id, "token": token}).one_or_none() is not None
-
-
-def silent_jobs(database: Database, *, limit: int) -> list[Row[Any]]:
-    """Return running jobs whose lease ran out, the longest silent first.
-
-    One that somebody is writing to at this moment is left for the next look.
-
-    Rows: id, lease_token, worker, attempts, max_attempts, crashes, schedule_id, cancel_requested_at.
-    """
-    skip_locked = "FOR UPDATE SKIP LOCKED" if database.dialect == "postgresql" else ""
-    statement = text(f"""
-        SELECT id, lease_token, worker, attempts, max_attempts, crashes, schedule_id, cancel_requested_at
-        FROM cronq_job WHERE state = 'RUNNING' AND lease_until < {database.now_sql()}
-        ORDER BY lease_until LIMIT :limit {skip_locked}
-    """)
-    with database.autocommit() as connection:
-        return list(connection.execute(statement, {"limit": limit}))
 
 
 _INSERT: Final = """
@@ -273,7 +212,7 @@ def _values(settlement: Settlement) -> dict[str, Any]:
         "kind": settlement.kind,
         "error": storable(settlement.error),
         "result": json.dumps(settlement.result),
-        "progress": None if settlement.progress is None else json.dumps(settlement.progress, default=str),
+        "progress": None if settlement.progress is None else _JSON.encode(settlement.progress),
         "back": 1 if settlement.outcome is Outcome.HANDED_BACK else 0,
         "retry_in_s": settlement.retry_in_s or 0.0,
         "crash": 1 if settlement.outcome is Outcome.LOST else 0,

@@ -13,8 +13,8 @@ from cronq.errors import JobRefused, UnknownJob
 from cronq.job import ENDS, State
 from cronq.schedule import schedule_id
 from cronq.store.agenda import DueJob, insert_job
-from cronq.store.attempts import GRACE_S
 from cronq.store.database import Database
+from cronq.store.leases import GRACE_S
 from cronq.store.tables import HEAD, attempt, batch, job
 from cronq.store.values import contains
 

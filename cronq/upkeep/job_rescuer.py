@@ -10,8 +10,9 @@ from typing import Any
 
 from cronq.job import Outcome, State
 from cronq.settings import Settings
-from cronq.store.attempts import Settlement, settle, silent_jobs
+from cronq.store.attempts import Settlement, settle
 from cronq.store.database import Database, is_outage
+from cronq.store.leases import silent_jobs
 from cronq.store.terms import Term
 from cronq.telemetry.log import get_logger
 

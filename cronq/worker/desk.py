@@ -23,13 +23,13 @@ from cronq.store.attempts import (
     bury,
     claim,
     is_completed_by,
-    renew,
     settle,
     settle_in,
 )
 from cronq.store.database import Database, is_outage
 from cronq.store.dead_messages import DeadMessage, record_message
 from cronq.store.guarded import Guard, claim_guarded
+from cronq.store.leases import renew
 from cronq.store.once import Remembered, recall, remember
 from cronq.telemetry.log import get_logger
 from cronq.worker.attempt import Work

@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 
 from cronq.errors import first_line
-from cronq.store.attempts import expiring, renew
 from cronq.store.database import Database
+from cronq.store.leases import expiring, renew
 from cronq.telemetry.log import get_logger
 
 LOOKS_PER_LEASE = 4

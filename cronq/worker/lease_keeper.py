@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from cronq.errors import Cancelled, LeaseLost
 from cronq.progress.reporter import Report
-from cronq.store.attempts import Stop, renew
 from cronq.store.database import Database
+from cronq.store.leases import Stop, renew
 from cronq.telemetry.log import get_logger
 from cronq.worker.verdict import HandedBack, HardTimeLimit
 

@@ -18,9 +18,10 @@ from cronq.job import ENDS, TRANSITIONS, Outcome, State
 from cronq.schedule import Overlap, Reason, schedule_id
 from cronq.settings import Settings
 from cronq.store.agenda import mark_published, mark_skipped
-from cronq.store.attempts import bury, renew
+from cronq.store.attempts import bury
 from cronq.store.dead import DeadFilter, discard_dead_letters, retry_dead_letters
 from cronq.store.jobs import request_cancel, request_cancel_of_schedules, retry_dead
+from cronq.store.leases import renew
 from cronq.upkeep.job_rescuer import JobRescuer
 
 from .rows import LEASE_S, Rows

@@ -10,9 +10,9 @@ from sqlalchemy import text
 from cronq.job import Outcome, State
 from cronq.schedule import Overlap
 from cronq.settings import Settings
-from cronq.store.attempts import renew, silent_jobs
 from cronq.store.database import Database
 from cronq.store.jobs import request_cancel, request_cancel_of_schedules, retry_dead
+from cronq.store.leases import renew, silent_jobs
 from cronq.store.terms import Term
 from cronq.upkeep.job_rescuer import JobRescuer
 

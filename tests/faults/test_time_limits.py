@@ -62,3 +62,4 @@ def test_a_limit_of_the_whole_worker_counts_as_a_time_out(cluster: Cluster) -> N
     cluster.working("w", "--time-limit", "1.5", pool="prefork")
     job_id = cluster.demand("faults.hold", max_attempts=1)
     cluster.wait_for_state(job_id, "TIMED_OUT")
+    assert cluster.attempts(job_id) == [(1, "TIMED_OUT", "timeout")]
