@@ -144,8 +144,15 @@ def standing(parts: Cronq) -> CollectorRegistry:
     gauge("overdue_schedules", "Schedules whose fire time passed unplanned").set(
         len(overview.overdue_schedules(database, 1000))
     )
+    _running(gauge, parts)
     _beats(gauge, leader_fields(parts))
     return registry
+
+
+def _running(gauge: Any, parts: Cronq) -> None:  # noqa: ANN401 - the factory above
+    longest = gauge("longest_running_seconds", "How long the job that runs longest has been running")
+    for row in overview.running_jobs(parts.database, 1):
+        longest.set((parts.database.clock() - row["started_at"]).total_seconds())
 
 
 def _beats(gauge: Any, facts: dict[str, Any]) -> None:  # noqa: ANN401 - the factory above

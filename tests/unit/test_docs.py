@@ -1,11 +1,15 @@
 """What the documents say about the code is true."""
 
+import re
 from pathlib import Path
+
+import yaml
 
 from cronq.job import TRANSITIONS
 from cronq.retry import Kind
 from cronq.settings import Settings
 
+ALERTS = Path(__file__).parents[2] / "deploy" / "alerts.yaml"
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -34,3 +38,11 @@ def test_the_page_on_failures_has_every_kind_and_no_other():
     table = page.partition("| kind | what it is |")[2].partition("\n\n")[0]
     named = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
     assert named == set(Kind)
+
+
+def test_the_alerts_go_by_metrics_that_there_are():
+    page = (DOCS / "api.md").read_text()
+    rules = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
+    named = {name for rule in rules for name in re.findall(r"cronq_\w+", rule["expr"])}
+    assert named
+    assert {name for name in named if f"`{name}" not in page} == set()

@@ -73,6 +73,14 @@ def test_drift_is_how_far_two_starts_are_from_where_their_due_times_put_them(par
     assert "cronq_start_drift_seconds_count 1.0" in text
 
 
+def test_metrics_tell_how_long_the_longest_job_has_been_running(client: TestClient, parts: Cronq) -> None:
+    assert "cronq_longest_running_seconds 0.0" in client.get("/metrics").text
+    start(parts, ask(client)["id"])
+    with parts.database.begin() as connection:
+        connection.execute(update(job).values(started_at=parts.database.now(-3605)))
+    assert "cronq_longest_running_seconds 36" in client.get("/metrics").text
+
+
 def age(parts: Cronq, by: timedelta) -> None:
     """Move every job and attempt into the past."""
 
