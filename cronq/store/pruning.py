@@ -5,10 +5,11 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, and_, delete, or_, select, text
 
-from cronq.job import ENDS, State, Trigger
+from cronq.job import ACTIVE, State, Trigger
 from cronq.store.database import Database
-from cronq.store.tables import AWAITING, backfill, batch, job
+from cronq.store.tables import AT_REST, AWAITING, backfill, batch, job
 
+GOING_ON: Final = (State.SCHEDULED, *ACTIVE)
 WEBHOOK_TAKES: Final = timedelta(days=2)
 """How long a receiver may be away and still be told how a job ended."""
 
@@ -22,8 +23,8 @@ def prune_jobs(database: Database, *, older_than_s: float, limit: int) -> int:
     with database.begin() as connection:
         before = database.clock_in(connection) - timedelta(seconds=older_than_s)
         over = and_(
-            job.c.state != text("'RUNNING'"),  # literally, for the index
-            job.c.state.in_(ENDS),
+            text(AT_REST),
+            job.c.state.not_in(GOING_ON),  # not `in_(ENDS)`: SQLite would take an index by state for it
             job.c.updated_at < before,
             job.c.dead_at.is_(None),
             job.c.copied_at.is_(None),
