@@ -35,6 +35,7 @@ def start(here: Deployment) -> dict[int, Process]:
         "REPORT_TENANTS": ",".join(TENANTS),
         "REPORTS_AT": f"{here.fire_time.second} {here.fire_time.minute} {here.fire_time.hour} * * *",
         "FLOWER_UNAUTHENTICATED_API": "true",
+        "CRONQ_LEASE_S": "15",  # no worker dies here, and none may lose a job by being slow
     }
     here.upgrade()
     beats = here.beats()
