@@ -16,6 +16,8 @@ from cronq.errors import CronqError
 from cronq.settings import ENV_FILE, load_settings
 
 STOP_PATIENCE_S = 4.0
+FLOWER_TASKS = 5000
+"""How many tasks Flower remembers: its own default, a hundred thousand, grows for days."""
 LOG_BYTES = 5_000_000
 """How large a log of the stack may be."""
 
@@ -159,7 +161,7 @@ class Stack:
         commands.append(("api", [python, "-m", "cronq", "api", "--host", "127.0.0.1", "--port", port]))
         if options.with_flower:
             self.env.setdefault("FLOWER_UNAUTHENTICATED_API", "true")  # it listens on loopback only
-            flower = ["--address=127.0.0.1", f"--port={options.flower_port}"]
+            flower = ["--address=127.0.0.1", f"--port={options.flower_port}", f"--max_tasks={FLOWER_TASKS}"]
             commands.append(("flower", self._celery(options.worker_app, "flower", *flower)))
         commands += [(module, [python, "-m", module]) for module in options.modules]
         return commands
