@@ -20,7 +20,7 @@ from cronq.store.database import Database
 from cronq.store.dead import DeadLetter
 from cronq.store.dead_messages import body_of
 from cronq.store.fires import Fire
-from cronq.store.limits import read_definitions
+from cronq.store.limits import keys_by_hand, read_definitions
 from cronq.store.room import count_waiting
 from cronq.store.schedules import StoredSchedule, to_data
 from cronq.store.terms import read_term
@@ -102,9 +102,10 @@ def limit_fields(parts: Cronq) -> list[dict[str, Any]]:
     waiting: Counter[str] = Counter()
     for key, count in count_waiting(parts.database).items():
         waiting[key if key in definitions else key.partition(":")[0]] += count
-    breakers = read_breakers(parts.database)
+    breakers, by_hand = read_breakers(parts.database), keys_by_hand(parts.database)
     return [
         {"key": key, **given, "waiting": waiting[key]}
+        | ({"by_hand": True} if key in by_hand else {})
         | ({"breaker": _breaker_fields(breakers.get(key, WELL))} if "break_after" in given else {})
         for key, given in definitions.items()
     ]

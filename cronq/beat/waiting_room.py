@@ -24,6 +24,7 @@ AWAY_S: Final = 0.5
 COUNT_S: Final = 1.0
 BREAK_S: Final = 0.5
 RECOUNT_S: Final = 5.0
+LIMITS_S: Final = 5.0
 OFFERS_S: Final = 0.5
 """Seconds between two looks at who works, while a job waits for a place."""
 REST: Final = 20
@@ -46,6 +47,7 @@ class WaitingRoom:
     _next_recount: float = 0.0
     _next_sounding: float = 0.0
     _next_offers: float = 0.0
+    _next_limits: float = 0.0
     _next_breakers: float = 0.0
     _has_breakers: bool = False
 
@@ -54,16 +56,23 @@ class WaitingRoom:
 
     def begin(self) -> None:
         """Start a term with the limits and the counts that SQL has."""
-        self._begun = time.monotonic()
+        self._take_up(self._read_limits(Limits()))
+
+    def _read_limits(self, known: Limits) -> Limits:
+        self._next_limits = time.monotonic() + LIMITS_S
         try:
-            self._limits = read_limits(self.database)
+            return read_limits(self.database)
         except ValueError as error:
             log.error(  # noqa: TRY400 - the sentence says it
                 "limits.unreadable",
                 error=str(error),
-                consequence="this beat limits nothing; workers still do",
+                consequence="this beat goes on with those it knew; at its start it knows none",
             )
-            self._limits = Limits()
+            return known
+
+    def _take_up(self, limits: Limits) -> None:
+        self._begun, self._limits = time.monotonic(), limits
+        self._next_offers = self._next_sounding = 0.0
         self._has_breakers = any(each.break_after is not None for each in self._limits.limits.values())
         self.admission.reset(self._limits, self._begun, self._recent)
         self.look_at_breakers()
@@ -95,6 +104,8 @@ class WaitingRoom:
 
         on_the_way: jobs that were sent, and whose rows do not say so yet.
         """
+        if time.monotonic() >= self._next_limits:
+            self.look_at_limits(on_the_way)
         if not self.admission:
             return False
         unmarked = self.admission.unmarked(MARK_BATCH)
@@ -113,6 +124,15 @@ class WaitingRoom:
         if now >= self._next_recount and not self.admission.unmarked(1):
             self._recount()
         return self.admission.ready or len(unmarked) == MARK_BATCH or bool(self.admission.hungry())
+
+    def look_at_limits(self, on_the_way: Iterable[str] = ()) -> None:
+        """See whether somebody changed the limits; what goes on and waits is counted anew by them."""
+        if any(True for _ in on_the_way) or self.admission.unmarked(1):
+            return  # SQL does not know all yet: in the next step
+        found = self._read_limits(self._limits)
+        if found != self._limits:
+            log.info("limits.changed", consequence="they count from now on")
+            self._take_up(found)
 
     def look_at_breakers(self) -> None:
         """See which dependencies fail, and let one job try where the time is up."""

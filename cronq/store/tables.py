@@ -397,7 +397,9 @@ limit = Table(
     Column(
         "key", String(300), primary_key=True, comment="tenant, queue:mail, dependency:payments, tier:gold"
     ),
-    Column("source", String(255), nullable=False, comment="code:<app>: who declares it"),
+    Column(
+        "source", String(255), primary_key=True, comment="code:<app>: who declares it; by hand: an operator"
+    ),
     Column("definition", JSON, nullable=False),
     Column("at", UtcDateTime, nullable=False),
 )

@@ -7,7 +7,7 @@ import pytest
 from cronq.job import State, Trigger
 from cronq.schedule import Overlap
 from cronq.store.breakers import note_failure, note_success
-from cronq.store.limits import read_limits, write_limits
+from cronq.store.limits import read_limits, set_by_hand, write_limits
 
 from .rows import Rows
 from .test_beat_loop import World, world
@@ -34,6 +34,7 @@ def steps(world: World, count: int = 6) -> None:
         world.loop.publishing.waiting_room._next_recount = 0.0
         world.loop.publishing.waiting_room._next_sounding = 0.0
         world.loop.publishing.waiting_room._next_offers = 0.0
+        world.loop.publishing.waiting_room._next_limits = 0.0
         world.step()
 
 
@@ -231,3 +232,22 @@ def test_the_place_of_a_job_is_recorded_also_if_its_worker_outran_the_mark(world
     world.broker.publish = taken  # type: ignore[method-assign]
     steps(world)
     assert (world.rows.state(job), world.rows.row(job)["queue"]) == (State.RUNNING, "cpu.b")
+
+
+def test_a_limit_that_is_set_by_hand_counts_in_the_term_that_is_and_what_waits_goes_when_it_is_unset(
+    world: World,
+) -> None:
+    steps(world)
+    set_by_hand(world.rows.database, "tenant", {"concurrency": 1})
+    steps(world, 1)
+    jobs = [world.rows.job(tenant="a", due_in=-9 + n) for n in range(3)]
+    world.look_again()
+    steps(world)
+    assert world.broker.sent == jobs[:1]
+    assert waiting(world.rows, *jobs) == [None, "tenant:a", "tenant:a"]
+    set_by_hand(world.rows.database, "tenant", {"concurrency": 2})
+    steps(world)
+    assert world.broker.sent == jobs[:2], "what went on before counts"
+    set_by_hand(world.rows.database, "tenant", None)
+    steps(world)
+    assert world.broker.sent == jobs

@@ -13,7 +13,7 @@ from cronq.store.attempts import Claim
 from cronq.store.breakers import let_try, note_failure, note_success, read_breakers
 from cronq.store.busy import busy_schedules
 from cronq.store.guarded import claim_guarded
-from cronq.store.limits import read_definitions, read_limits, write_limits
+from cronq.store.limits import keys_by_hand, read_definitions, read_limits, set_by_hand, write_limits
 from cronq.store.room import (
     Lane,
     count_recent,
@@ -270,3 +270,22 @@ def test_a_dependency_that_is_not_declared_any_more_has_no_breaker(rows: Rows) -
     note_failure(rows.database, "dependency:bank", BANK_LIMIT, "Boom")
     write_limits(rows.database, {"task": {"concurrency": 1}}, term=rows.begin_term("me"), source="code:a")
     assert read_breakers(rows.database) == {}
+
+
+def test_what_was_set_by_hand_outlives_deploys_and_what_they_declare_is_back_when_it_is_unset(
+    rows: Rows,
+) -> None:
+    term = rows.begin_term("me")
+    declared, by_hand = {"queue:q": {"backlog": 9}}, {"backlog": 1}
+    write_limits(rows.database, declared, term=term, source="code:x")
+    assert set_by_hand(rows.database, "queue:q", by_hand)
+    assert write_limits(rows.database, declared, term=term, source="code:x") == []
+    assert (read_definitions(rows.database), keys_by_hand(rows.database)) == (
+        {"queue:q": by_hand},
+        {"queue:q"},
+    )
+    assert set_by_hand(rows.database, "queue:q", None)
+    assert not set_by_hand(rows.database, "queue:q", None)
+    assert read_definitions(rows.database) == declared
+    with pytest.raises(ValueError, match="there is no 'many'"):
+        set_by_hand(rows.database, "queue:q", {"many": 1})

@@ -454,10 +454,15 @@ def upgrade() -> None:
             nullable=False,
             comment="tenant, queue:mail, dependency:payments, tier:gold",
         ),
-        sa.Column("source", sa.String(length=255), nullable=False, comment="code:<app>: who declares it"),
+        sa.Column(
+            "source",
+            sa.String(length=255),
+            nullable=False,
+            comment="code:<app>: who declares it; by hand: an operator",
+        ),
         sa.Column("definition", sa.JSON(), nullable=False),
         sa.Column("at", UtcDateTime(), nullable=False),
-        sa.PrimaryKeyConstraint("key"),
+        sa.PrimaryKeyConstraint("key", "source"),
     )
     op.create_table(
         "cronq_schedule",
