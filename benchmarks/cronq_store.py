@@ -118,7 +118,7 @@ def _settle_all(database_url: str, queue: "ProcessQueue[list[str] | None]") -> N
     now = database.now_sql()
     statement = text(
         f"UPDATE cronq_job SET state = 'COMPLETED', attempts = 1, started_at = {now}, finished_at = {now}, "
-        f"updated_at = {now} WHERE id IN :ids AND state IN ('SCHEDULED', 'PENDING')"
+        f"updated_at = {now} WHERE id IN :ids AND state || '' IN ('SCHEDULED', 'PENDING')"
     ).bindparams(bindparam("ids", expanding=True))
     while (ids := queue.get()) is not None:
         with database.begin() as connection:

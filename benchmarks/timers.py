@@ -58,9 +58,11 @@ def install() -> None:
 
     watches = Stopwatches()
     watches.around(planning.Planning, "_plan_batch")
-    for name in ("_pass_gate", "mark_published", "render_ahead"):
+    for name in ("_pass_gate", "look_ahead", "mark_published", "render_ahead"):
         watches.around(publishing.Publishing, name)
-    watches.around(loop.BeatLoop, "_look_after")
+    for name in ("_look_for_foreign", "_look_for_overdue"):
+        watches.around(loop.BeatLoop, name)
+    watches.around(loop.Upkeep, "run_if_time")
     watches.around(agenda.Agenda, "pop_due")
     for publisher in (rabbitmq.RabbitMQPublisher, redis_list.RedisPublisher):
         watches.around(publisher, "publish")

@@ -4,6 +4,7 @@ import uuid
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 NAMESPACE = uuid.UUID("6f3f5bd4-6f0b-5c3a-9a0e-6a1c1d0d6a57")
@@ -105,6 +106,7 @@ class Schedule:
         return schedule_id(self.name)
 
 
+@lru_cache(maxsize=1024)
 def schedule_id(name: str) -> str:
     """Return the id of the schedule that is called `name`."""
     return str(uuid.uuid5(NAMESPACE, name))

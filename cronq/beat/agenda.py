@@ -4,6 +4,7 @@ import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import islice
 
 from cronq.store.agenda import DueJob
 
@@ -30,6 +31,10 @@ class _ByInstant:
                 return instant, self._ids[instant]
             del self._ids[heapq.heappop(self._instants)]
         return None
+
+    def at(self, instant: datetime) -> Iterable[str]:
+        """Return the ids of one instant."""
+        return self._ids[instant]
 
     def clear(self) -> None:
         self._instants.clear()
@@ -82,6 +87,14 @@ class Agenda:
                     return instant
                 ids.popleft()
         return None
+
+    def next_jobs(self, limit: int) -> list[DueJob]:
+        """Return at most `limit` of the jobs that are due at the earliest instant; they stay."""
+        due = self.next_due()
+        if due is None:
+            return []
+        found = (self._jobs.get(job_id) for job_id in islice(self._due.at(due), limit))
+        return [job for job in found if job is not None and job.due_at == due]
 
     def pop_due(self, now: datetime, limit: int) -> list[DueJob]:
         """Remove and return at most `limit` jobs that are due, earliest first."""

@@ -2,9 +2,10 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
@@ -29,12 +30,19 @@ UNMARKED_ENOUGH: Final = 10_000
 """Sent jobs whose rows do not say so, beyond which no more of these are fetched: another leader would send
 them again."""
 OVERDUE: Final = timedelta(seconds=5)
+LOOK_S: Final = 1.0
 LOOK_LIMIT: Final = 5000
 OUTAGE_PAUSE_S: Final = 0.5
-STILL_S: Final = 0.05
-"""Seconds before a due instant in which nothing else is begun: one batch of planning takes as long."""
+STILL_S: Final = 0.04
+"""Seconds before a due instant in which nothing else is begun."""
+LOOK_AHEAD_S: Final = 0.1
+"""Seconds before a due instant from which on the schedules of the jobs that are due then are looked up."""
 CHORES_PUT_OFF_S: Final = 0.5
 """Seconds for which planning and the rest may be put off that way."""
+CHORE_S: Final = 0.02
+CHORE_MOST_S: Final = 0.1
+"""Seconds that one step of planning, marking or rendering should take: little when something is due soon,
+more when nothing is, because larger steps cost less in all."""
 
 log = get_logger(__name__)
 
@@ -48,6 +56,13 @@ class Upkeep:
     run: Callable[[Term], None]
     after_ends: bool = False  #: also at once when a job has ended whose end somebody waits for
     next_at: float = 0.0
+
+    def run_if_time(self, term: Term, _within_s: float) -> None:
+        """Run it, if its time has come."""
+        now = time.monotonic()
+        if now >= self.next_at:
+            self.next_at = now + self.every_s
+            self.run(term)
 
 
 @dataclass(slots=True)
@@ -121,31 +136,51 @@ class BeatLoop:
 
     def _lead(self, term: Term) -> float:
         self._take_notices()
-        self.publishing.publish_due()
-        if (until_due := self.publishing.seconds_to_due()) is not None and self._keeps_still(until_due):
-            return until_due
-        self._read_clocks()
-        unmarked = self.publishing.mark_published()
-        room = self.publishing.look_for_room()
-        enough = len(self.publishing.agenda) >= AGENDA_ENOUGH
-        self.publishing.agenda.add(self.planning.step(term, enough=enough))
-        self._look_after(term)
-        if self.publishing.render_ahead() or unmarked or room:
-            return 0.0
-        return self._seconds_to_wait()
+        busy = False
+        for chore in self._chores(term):
+            until_due = self._publish(term)
+            if until_due is not None and self._keeps_still(until_due):
+                return until_due
+            busy |= bool(chore(_time_for_a_chore(until_due)))
+        self._chores_by = time.monotonic() + CHORES_PUT_OFF_S
+        return 0.0 if busy else self._seconds_to_wait()
+
+    def _publish(self, term: Term) -> float | None:
+        """Send what is due; return the seconds until more is, None: nothing waits."""
+        self.publishing.publish_due(lambda: self.leadership.current() == term)
+        until_due = self.publishing.seconds_to_due()
+        if until_due is not None and STILL_S < until_due <= LOOK_AHEAD_S:
+            self.publishing.look_ahead()
+            until_due = self.publishing.seconds_to_due()
+        return until_due
+
+    def _chores(self, term: Term) -> Iterator[Callable[[float], object]]:
+        """Yield what is to be done between two due instants, in small steps.
+
+        Each is told how many seconds it should take at the most, and returns True if it has to go on at once.
+        """
+        yield lambda _within_s: self._read_clocks()
+        yield self.publishing.mark_published
+        yield lambda _within_s: self.publishing.look_for_room()
+        yield partial(self._plan, term)
+        yield lambda _within_s: self._look_for_foreign()
+        yield lambda _within_s: self._look_for_overdue()
+        for service in self.upkeep:
+            yield partial(service.run_if_time, term)
+        yield self.publishing.render_ahead
 
     def _keeps_still(self, until_due: float) -> bool:
         """Tell whether all else waits, because a job is due before it could be done; never for long."""
-        now = time.monotonic()
-        if 0 < until_due <= STILL_S and now < self._chores_by:
-            return True
-        self._chores_by = now + CHORES_PUT_OFF_S
-        return False
+        return 0 < until_due <= STILL_S and time.monotonic() < self._chores_by
+
+    def _plan(self, term: Term, within_s: float) -> None:
+        enough = len(self.publishing.agenda) >= AGENDA_ENOUGH
+        self.publishing.agenda.add(self.planning.step(term, enough=enough, within_s=within_s))
 
     def _seconds_to_wait(self) -> float:
         waits = [self._next_look - time.monotonic()]
         if (until_due := self.publishing.seconds_to_due()) is not None:
-            waits.append(until_due)
+            waits.append(until_due - LOOK_AHEAD_S if until_due > LOOK_AHEAD_S else until_due)
         if self.planning.next_at is not None:
             waits.append((self.planning.next_at - self.clock.now()).total_seconds())
         if (until_room := self.publishing.seconds_to_room()) is not None:
@@ -220,22 +255,12 @@ class BeatLoop:
 
     # -- looking after -------------------------------------------------------------------------------------
 
-    def _look_after(self, term: Term) -> None:
-        now = time.monotonic()
-        if now >= self._next_look:
-            self._next_look = now + 1.0
-            self._look_for_foreign()
-            self.publishing.release_held(self.publishing.gate.waiting())
-        if now >= self._next_overdue_look:
-            self._next_overdue_look = now + OVERDUE.total_seconds()
-            self._look_for_overdue()
-        for service in self.upkeep:
-            if now >= service.next_at:
-                service.next_at = now + service.every_s
-                service.run(term)
-
     def _look_for_foreign(self) -> None:
         """Find jobs that others stored (retries, items, on-demand jobs) and whose notice did not arrive."""
+        if time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + LOOK_S
+        self.publishing.release_held(self.publishing.gate.waiting())
         if self.publishing.unmarked > UNMARKED_ENOUGH:
             self._next_look = 0.0
             return
@@ -253,6 +278,9 @@ class BeatLoop:
 
         After a step that failed: all that is planned, before it is due.
         """
+        if time.monotonic() < self._next_overdue_look:
+            return
+        self._next_overdue_look = time.monotonic() + OVERDUE.total_seconds()
         until = self.clock.now() - OVERDUE
         self.publishing.add_unknown(store.waiting_jobs(self.database, until=until, limit=LOOK_LIMIT))
         if self._unsure:
@@ -260,3 +288,8 @@ class BeatLoop:
             planned = store.planned_jobs(self.database, until=until, limit=AGENDA_ENOUGH)
             self.publishing.add_unknown(planned)
         self._unsure = False
+
+
+def _time_for_a_chore(until_due: float | None) -> float:
+    """Return how many seconds one step may take if a job is due in `until_due` seconds (None: none is)."""
+    return CHORE_MOST_S if until_due is None else max(CHORE_S, min(CHORE_MOST_S, until_due / 2))

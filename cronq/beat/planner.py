@@ -28,18 +28,25 @@ class Plan:
 
 
 def plan(
-    stored: StoredSchedule, *, now: datetime, until: datetime, limit: int, spread: "CatchUpSpread"
+    stored: StoredSchedule,
+    *,
+    now: datetime,
+    until: datetime,
+    limit: int,
+    spread: "CatchUpSpread",
+    most: int | None = None,
 ) -> Plan:
     """Decide about every fire time of `stored` from its cursor up to `until`.
 
-    until: a little ahead of `now`. limit: how many missed fire times are decided one by one.
+    until: a little ahead of `now`. limit: how many missed fire times are decided one by one. most: how many
+    of the others are, if not all; the cursor then stands before `until`.
     """
     timing = timing_from(stored.definition.timing)
     result = Plan()
     fire = stored.next_fire_at
     if fire is not None and fire < now - LATE_AFTER:
         fire = _catch_up(result, stored, timing, fire, now=now, limit=limit, spread=spread)
-    while fire is not None and fire <= until:
+    while fire is not None and fire <= until and (most is None or len(result.jobs) < most):
         following = timing.next(fire)
         result.jobs.append(_job(stored, fire, due_at=_due(stored, fire, following)))
         fire = following

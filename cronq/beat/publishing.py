@@ -4,11 +4,13 @@ import gc
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 from typing import Final
 
 from cronq.beat.agenda import Agenda
 from cronq.beat.overlap import OverlapGate, Verdict
+from cronq.beat.pace import Pace
 from cronq.beat.waiting_room import WaitingRoom
 from cronq.clock import StoreClock
 from cronq.delivery.failure import PublishFailed
@@ -25,7 +27,12 @@ from cronq.store.jobs import request_cancel_of_schedules
 from cronq.telemetry.log import get_logger
 
 MARK_BATCH: Final = 2000
-RENDER_BATCH: Final = 200
+MARK_S: Final = 40e-6
+RENDER_BATCH: Final = 1000
+RENDER_S: Final = 80e-6
+"""What one job costs to mark, and to write the message of, about, until it is known."""
+LOOK_AHEAD: Final = 1000
+"""Jobs due next whose schedules are looked up just before."""
 PAUSE_S: Final = 0.5
 """Seconds after which a broker that failed is tried again."""
 
@@ -44,6 +51,9 @@ class Publishing:
     gate: OverlapGate = field(default_factory=OverlapGate)
     waiting_room: WaitingRoom = field(init=False)
     again_at: float = 0.0  #: the monotonic time before which a broker that failed is left alone
+    _mark_pace: Pace = field(default_factory=lambda: Pace(MARK_S, MARK_BATCH))
+    _render_pace: Pace = field(default_factory=lambda: Pace(RENDER_S, RENDER_BATCH))
+    _looked_ahead: datetime | None = None  # the due instant whose schedules were looked up
     _unmarked: dict[str, DueJob] = field(default_factory=dict)  # published, and SQL does not say so yet
     _on_the_way: set[str] = field(default_factory=set)  # the schedules of those
 
@@ -87,8 +97,12 @@ class Publishing:
             return None
         return max(0.0, (due - self.clock.now()).total_seconds(), self.again_at - time.monotonic())
 
-    def publish_due(self) -> None:
-        """Send everything that is due, in batches; stop at the first that the broker does not take."""
+    def publish_due(self, leads: Callable[[], bool]) -> None:
+        """Send everything that is due, in batches; stop at the first that the broker does not take.
+
+        leads: asked before each batch is sent. What is not, because this beat leads no more, is the next
+        leader's.
+        """
         if time.monotonic() < self.again_at:
             return
         # A full collection over a hundred thousand waiting jobs takes longer than sending them.
@@ -101,18 +115,29 @@ class Publishing:
                     # SQL did not say who may pass: none was sent, and all are still due when it answers.
                     self.add_unknown(batch)
                     raise
-                if not self._send(passed):
+                if not leads() or not self._send(passed):
                     return
-            self._send(self.waiting_room.release())
+            if leads():
+                self._send(self.waiting_room.release())
         finally:
             gc.enable()
 
-    def mark_published(self) -> bool:
+    def look_ahead(self) -> None:
+        """Look up the schedules of the next jobs just before these are due, so that most need not be then."""
+        due = self.agenda.next_due()
+        if due is not None and due != self._looked_ahead:
+            self._looked_ahead = due
+            if doubtful := self.gate.doubtful(self.agenda.next_jobs(LOOK_AHEAD)):
+                self._refresh_gate(doubtful)
+
+    def mark_published(self, within_s: float) -> bool:
         """Write down in SQL a batch of what the broker took; tell whether there is more."""
         if self._unmarked:
             failpoint("before_mark")
-            marked = list(islice(self._unmarked.values(), MARK_BATCH))
+            began = time.monotonic()
+            marked = list(islice(self._unmarked.values(), self._mark_pace.count(within_s)))
             store.mark_published(self.database, marked)
+            self._mark_pace.took(len(marked), time.monotonic() - began)
             for job in marked:
                 self._on_the_way.discard(job.schedule_id or "")
                 del self._unmarked[job.id]
@@ -137,9 +162,11 @@ class Publishing:
             self._refresh_gate(schedules)
             self.agenda.add(self.gate.release())
 
-    def render_ahead(self) -> bool:
+    def render_ahead(self, within_s: float) -> bool:
         """Write messages of jobs that are due soon; tell whether there are more to write."""
-        batch = self.agenda.pop_unrendered(RENDER_BATCH)
+        count = self._render_pace.count(within_s)
+        batch = self.agenda.pop_unrendered(count)
+        began = time.monotonic()
         try:
             self.publisher.render_rest(batch)
         except Exception as error:  # noqa: BLE001 - publishing meets the same fault, and deals with it
@@ -148,7 +175,8 @@ class Publishing:
                 "render.failed", error=str(error), consequence="it is done when the jobs are due"
             )
             return False
-        return len(batch) == RENDER_BATCH
+        self._render_pace.took(len(batch), time.monotonic() - began)
+        return len(batch) == count
 
     def _bury_oversized(self) -> set[str]:
         oversized = self.publisher.take_oversized()
@@ -161,7 +189,8 @@ class Publishing:
         doubtful, buffers = self.gate.doubtful(batch), {}
         if doubtful:
             self._refresh_gate(doubtful)
-            buffers = buffers_of(self.database, [i for i in doubtful if i in self.gate])
+            queued = {job.schedule_id for job in batch if job.overlap is Overlap.QUEUE}
+            buffers = buffers_of(self.database, [i for i in doubtful if i in queued and i in self.gate])
         verdict = self.gate.decide(batch, buffers)
         self._carry_out(verdict)
         return verdict.go

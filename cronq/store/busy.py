@@ -1,14 +1,13 @@
 """Which schedules have something going on? What the overlap policies ask before a job goes out."""
 
 from collections.abc import Sequence
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
-from sqlalchemy import bindparam, select, text, union
+from sqlalchemy import CompoundSelect, Select, select, text, union
 
-from cronq.job import State
 from cronq.store.database import Database
 from cronq.store.tables import ACTIVE_HEAD, FOR_ROOM, batch, job, schedule
-from cronq.store.values import chunks
 
 _GOING_ON: Final = (
     select(job.c.schedule_id).where(text(ACTIVE_HEAD), job.c.schedule_id.is_not(None)),
@@ -16,9 +15,16 @@ _GOING_ON: Final = (
     select(batch.c.schedule_id).where(batch.c.ended_at.is_(None)),
 )
 _BUSY: Final = union(*_GOING_ON)
-_BUSY_OF: Final = union(
-    *(query.where(query.selected_columns[0].in_(bindparam("ids", expanding=True))) for query in _GOING_ON)
+# || '': by the ids, not by an index on the state that PostgreSQL thinks few rows have.
+_UNTOUCHED: Final = select(job.c.schedule_id).where(
+    text("state || '' = 'SCHEDULED'"), job.c.schedule_id.is_not(None)
 )
+
+
+@lru_cache(maxsize=8)
+def _busy_of(database: Database) -> CompoundSelect[Any]:
+    among = database.among
+    return union(*(query.where(among(query.selected_columns[0], "ids")) for query in _GOING_ON))
 
 
 def busy_schedules(database: Database, ids: Sequence[str] | None = None) -> set[str]:
@@ -26,25 +32,23 @@ def busy_schedules(database: Database, ids: Sequence[str] | None = None) -> set[
     with database.autocommit() as connection:
         if ids is None:
             return set(connection.execute(_BUSY).scalars())
-        return {
-            busy for chunk in chunks(ids) for busy in connection.execute(_BUSY_OF, {"ids": chunk}).scalars()
-        }
+        return set(connection.execute(_busy_of(database), {"ids": list(ids)}).scalars())
+
+
+@lru_cache(maxsize=8)
+def _untouched(database: Database) -> Select[Any]:
+    return _UNTOUCHED.where(database.among(job.c.id, "ids"))
 
 
 def untouched_schedules(database: Database, ids: Sequence[str]) -> set[str]:
     """Return the schedules of those of the jobs `ids` that nobody has claimed or marked as published."""
-    query = select(job.c.schedule_id).where(job.c.state == State.SCHEDULED, job.c.schedule_id.is_not(None))
     with database.autocommit() as connection:
-        return {
-            schedule_id
-            for chunk in chunks(ids)
-            for schedule_id in connection.execute(query.where(job.c.id.in_(chunk))).scalars()
-        }
+        return set(connection.execute(_untouched(database), {"ids": list(ids)}).scalars())
 
 
-_DEFINITIONS: Final = select(schedule.c.id, schedule.c.definition).where(
-    schedule.c.id.in_(bindparam("ids", expanding=True))
-)
+@lru_cache(maxsize=8)
+def _definitions(database: Database) -> Select[Any]:
+    return select(schedule.c.id, schedule.c.definition).where(database.among(schedule.c.id, "ids"))
 
 
 def buffers_of(database: Database, ids: Sequence[str]) -> dict[str, int]:
@@ -52,5 +56,5 @@ def buffers_of(database: Database, ids: Sequence[str]) -> dict[str, int]:
     if not ids:
         return {}
     with database.autocommit() as connection:
-        found = connection.execute(_DEFINITIONS, {"ids": ids})
+        found = connection.execute(_definitions(database), {"ids": list(ids)})
         return {row.id: int(row.definition["buffer"]) for row in found}

@@ -9,7 +9,22 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, Select, create_engine, event, literal_column, select
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    Text,
+    any_,
+    bindparam,
+    create_engine,
+    event,
+    func,
+    literal_column,
+    select,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -112,6 +127,17 @@ class Database:
     def insert(self, table: Table) -> Any:  # noqa: ANN401 - both dialects' Insert, with on_conflict_*
         """Return an insert statement that can say what happens on a conflict."""
         return sqlite.insert(table) if self.dialect == "sqlite" else postgresql.insert(table)
+
+    def among(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+        """Return the condition that `column` is in the list that the parameter `name` takes.
+
+        It is one parameter, however many values it has: a thousand of them take longer to be written and
+        read than the rows take to be found.
+        """
+        if self.dialect == "sqlite":
+            listed = func.json_each(bindparam(name, type_=JSON)).table_valued("value")
+            return column.in_(select(listed.c.value))
+        return column == any_(bindparam(name, type_=ARRAY(Text)))
 
     def dispose(self) -> None:
         """Close every connection that is not in use."""

@@ -70,6 +70,9 @@ class FakeBroker:
             raise PublishFailed(OSError("no broker"), "amqp://gone")
         taken = [due.id for due in batch if due.id not in self.refused]
         self.sent += taken
+        for due in batch:
+            if due.queue in self.depths and due.id in taken:
+                self.depths[due.queue] += 1
         return taken
 
     def take_oversized(self) -> dict[str, str]:
@@ -90,6 +93,10 @@ class World:
         # A broker that failed is left alone for a moment; the test does not wait for it.
         self.loop.publishing.again_at = 0.0
         return self.loop.step()
+
+    def step_until_idle(self) -> None:
+        while self.step() == 0:
+            pass
 
     def look_again(self) -> None:
         self.loop._next_look = self.loop._next_overdue_look = 0.0
@@ -125,7 +132,7 @@ def test_a_due_job_is_sent_and_marked_and_one_that_is_not_due_waits(world: World
 def test_fire_times_are_planned_ahead_and_the_cursor_moves_on(world: World) -> None:
     first = world.rows.now() + timedelta(seconds=20)
     world.rows.schedule("s", first=first, timing=Every(timedelta(seconds=15), anchor=first))
-    world.step()
+    world.step_until_idle()
     assert len(world.loop.publishing.agenda) == 3
     assert get_schedule(world.rows.database, "s").next_fire_at == first + timedelta(seconds=45)
 
@@ -325,5 +332,5 @@ def test_what_was_planned_when_the_answer_got_lost_is_found_before_it_is_due(
         patched.setattr(Planning, "step", cut_off)
         world.step()
     assert len(world.loop.publishing.agenda) == 0
-    world.step()
+    world.step_until_idle()
     assert len(world.loop.publishing.agenda) >= 2

@@ -118,7 +118,7 @@ def test_jobs_wait_while_the_queue_is_deep(world: World) -> None:
     assert world.broker.sent == [free]
     assert waiting(world.rows, *jobs) == ["queue:q"] * 3
     world.broker.depths["q"] = 1
-    steps(world, 2)
+    steps(world)
     assert world.broker.sent == [free, jobs[0]]
 
 

@@ -32,12 +32,12 @@ def test_a_job_that_ended_before_it_was_marked_does_not_make_the_next_one_skip(w
     publishing.begin()
     first = rows.job(schedule="s", overlap=Overlap.SKIP, due_in=-3)
     publishing.add_unknown(agenda.read_waiting(rows.database, [first]))
-    publishing.publish_due()
+    publishing.publish_due(lambda: True)
     rows.claim(first)
     rows.settle(first)
     second = rows.job(schedule="s", overlap=Overlap.SKIP, due_in=-2)
     publishing.add_unknown(agenda.read_waiting(rows.database, [second]))
-    publishing.publish_due()
+    publishing.publish_due(lambda: True)
     assert world.broker.sent == [first, second]
     assert rows.state(second) is State.SCHEDULED
 
@@ -73,8 +73,8 @@ def test_what_is_due_while_sql_is_away_goes_out_as_soon_as_it_is_back(
         world.loop.publishing.add_unknown(agenda.read_waiting(rows.database, [skipped, free]))
         patched.setattr(question, away)
         with pytest.raises(OperationalError):
-            world.loop.publishing.publish_due()
+            world.loop.publishing.publish_due(lambda: True)
     assert world.broker.sent == []
-    world.loop.publishing.publish_due()
+    world.loop.publishing.publish_due(lambda: True)
     assert world.broker.sent == [free]
     assert rows.state(skipped) is State.SKIPPED
