@@ -15,15 +15,16 @@ from cronq.progress.reporter import update
 from cronq.schedule import CatchUp, Overlap, Schedule
 from cronq.settings import Settings
 from cronq.store.database import is_outage
-from cronq.timing import Delay, Every
+from cronq.timing import Cron, Delay, Every
 from cronq.worker.attempt import Work, run_attempt
 from cronq.worker.desk import StoreDesk
 from cronq.worker.verdict import RetryAsked
 
 from .broker import Broker, Message, SimulatedPublisher
+from .daylight import CRONS, ZONE, changes
 from .fake_redis import RedisClient, RedisServer
 from .judge import Judge
-from .kernel import START, Event, Kernel, Process
+from .kernel import Event, Kernel, Process
 from .patching import stage
 from .sql import SimulatedDatabase, SqlServer
 
@@ -199,7 +200,7 @@ def build(kernel: Kernel, sql: SqlServer, *, trace: bool = False) -> Cluster:
         kernel=kernel,
         sql=sql,
         settings=settings,
-        schedules=[_schedule(kernel, number) for number in range(2)],
+        schedules=_schedules(kernel),
         judge=judge,
         redis=RedisServer(kernel),
         broker=Broker(kernel),
@@ -217,7 +218,7 @@ def _connect(cluster: Cluster) -> None:
         cluster.counts[event] += 1
         if cluster.trace is not None:
             name = "-" if kernel.current is None else kernel.current.name
-            cluster.trace.append((kernel.now - START, name, event, facts))
+            cluster.trace.append((kernel.now - kernel.began, name, event, facts))
         if facts.get("raised") is not None:
             judge.wrong("unexpected", f"{event}: {facts['raised']!r}")
 
@@ -233,11 +234,26 @@ def _connect(cluster: Cluster) -> None:
     stage.open_publisher = lambda: SimulatedPublisher(cluster.broker, kernel.process())
 
 
+def _schedules(kernel: Kernel) -> list[Schedule]:
+    if not changes(kernel.began):
+        return [_schedule(kernel, number) for number in range(2)]
+    crons = [_in_paris(kernel, name, expression) for name, expression in CRONS.items()]
+    return [_schedule(kernel, 0), *crons]
+
+
+def _in_paris(kernel: Kernel, name: str, expression: str) -> Schedule:
+    return Schedule(
+        name=name, task="t", timing=Cron(expression, tz=ZONE.key).to_data(),
+        overlap=kernel.random.choice(list(Overlap)), buffer=2, catch_up=kernel.random.choice(list(CatchUp)),
+        catch_up_window=timedelta(hours=1),
+    )  # fmt: skip
+
+
 def _schedule(kernel: Kernel, number: int) -> Schedule:
     random = kernel.random
     if number == 1 and random.random() < 0.2:
         return Schedule(name="delay", task="t", timing=Delay(timedelta(seconds=1)).to_data())
-    anchor = datetime.fromtimestamp(START, UTC) + timedelta(seconds=random.random())
+    anchor = datetime.fromtimestamp(kernel.began, UTC) + timedelta(seconds=random.random())
     period = timedelta(seconds=random.choice((0.8, 1.5)))
     return Schedule(
         name=f"every-{number}",

@@ -12,7 +12,7 @@ from cronq.store.database import is_outage
 from cronq.store.jobs import add_job, request_cancel, retry_dead
 
 from .cluster import BEATS, WORKERS, Cluster
-from .kernel import START, Ambush, Process
+from .kernel import Ambush, Process
 
 ROLES: Final = (*(f"beat-{n}" for n in range(BEATS)), *(f"worker-{n}" for n in range(WORKERS)))
 STORES: Final = ("sql", "redis", "broker")
@@ -24,6 +24,7 @@ class Fault:
     """One thing that happens."""
 
     at: float  #: seconds since the epoch
+    began: float  #: the same of the life that it is part of
     kind: str
     role: str
     store: str
@@ -31,7 +32,7 @@ class Fault:
     number: int
 
     def __str__(self) -> str:
-        when, lasts = f"{self.at - START:7.3f} s", f"{self.lasts_s:.3f} s"
+        when, lasts = f"{self.at - self.began:7.3f} s", f"{self.lasts_s:.3f} s"
         return f"{when}  {self.kind} {self.role} {self.store} for {lasts}, #{self.number}"
 
 
@@ -194,6 +195,7 @@ def draw(cluster: Cluster, *, during_s: float, count: int) -> list[Fault]:
     names, weights = list(KINDS), [weight for weight, _do in KINDS.values()]
     faults = [
         Fault(
+            began=cluster.kernel.began,
             at=cluster.kernel.now + random.random() * during_s,
             kind=random.choices(names, weights)[0],
             role=random.choice(ROLES),

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cronq.job import ENDS, TRANSITIONS, State
 
-from .kernel import START, Kernel
+from .daylight import CRONS, fire_times
+from .kernel import Kernel
 from .sql import Seen, SqlServer, stamp
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 EARLY_S: Final = 0.5
 LATE_S: Final = 10.0
 SLACK_S: Final = 0.01
+SINCE_S: Final = 1.0
+"""By how much a beat's clock may differ from the database's when it declares a schedule."""
 PLANNED: Final = ("schedule", "catch_up")
 
 
@@ -64,6 +67,7 @@ class Judge:
         self.cursors: dict[str, str | None] = {}
         self.paused: set[str] = set()
         self.first: dict[str, str | None] = {}  # schedule → its first cursor
+        self.since: dict[str, datetime] = {}  # schedule → the moment from which it is due
         self.outcomes: dict[str, int] = defaultdict(int)  # job → attempts that are written down
         self.left_running: dict[str, int] = defaultdict(int)
         self.tokens: set[str] = set()
@@ -73,7 +77,7 @@ class Judge:
 
     def wrong(self, guarantee: str, what: str) -> None:
         who = "-" if self.kernel.current is None else self.kernel.current.name
-        self.violations.append(f"{guarantee} at {self.kernel.now - START:.3f} s by {who}: {what}")
+        self.violations.append(f"{guarantee} at {self.kernel.now - self.kernel.began:.3f} s by {who}: {what}")
 
     # -- what changes --------------------------------------------------------------------------------------
 
@@ -182,6 +186,7 @@ class Judge:
         self.cursors[schedule_id] = cursor
         if schedule_id not in self.first:
             self.first[schedule_id] = cursor
+            self.since[schedule_id] = self.moment() + timedelta(seconds=SINCE_S)
             return
         if cursor == before:
             return
@@ -253,6 +258,20 @@ class Judge:
         for declared, schedule_id in zip(self.cluster.schedules, self.cluster.schedule_ids, strict=True):
             if declared.timing["kind"] == "every":
                 self._judge_fires(declared, schedule_id, healed_at)
+            elif declared.name in CRONS and schedule_id in self.since:
+                self._judge_crons(declared, schedule_id, healed_at)
+
+    def _judge_crons(self, declared: Any, schedule_id: str, healed_at: float) -> None:
+        since, until = self.since[schedule_id], stamp(healed_at)
+        due = {stamp(each.timestamp()) for each in fire_times(declared.name, since, _seconds(until))}
+        known = {at for of, at, _item in self.fires if of == schedule_id and at <= until}
+        for at in sorted(due - known):
+            self.wrong("G2", f"{declared.name} at {at} has no disposition")
+        for at in sorted(known - due):
+            if at >= stamp(since.timestamp()):
+                self.wrong("timing", f"{declared.name} has a job for {at}, when it was not due")
+        for at in due & known:
+            self._judge_reason(declared, self.jobs[self.fires[schedule_id, at, ""]])
 
     def _judge_fires(self, declared: Any, schedule_id: str, healed_at: float) -> None:
         begin = self.first.get(schedule_id)

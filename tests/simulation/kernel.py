@@ -13,7 +13,7 @@ from typing import Any, Final
 from greenlet import getcurrent, greenlet
 
 START: Final = 1_800_000_000.0
-"""The instant at which every simulation begins, in seconds since the epoch."""
+"""The instant at which most simulations begin, in seconds since the epoch."""
 PAUSE_SHARE: Final = 0.5
 LONG_SHARE: Final = 0.02
 
@@ -137,9 +137,9 @@ class Thread:
 class Kernel:
     """Decides who runs next, and when it is."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, began: float = START) -> None:
         self.random = random.Random(seed)
-        self.now = START
+        self.now = self.began = began
         self.current: Thread | None = None
         self.hub = getcurrent()
         self.outages: dict[str, float] = {}  #: store → until when nobody can reach it

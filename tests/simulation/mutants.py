@@ -6,7 +6,7 @@ Each mutant changes cronq itself, in this process: a statement's text, a functio
 import re
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pytest
@@ -15,6 +15,7 @@ from sqlalchemy import text
 import cronq.beat.planning
 import cronq.clock
 import cronq.store.scheduled
+import cronq.timing.data
 import cronq.upkeep.job_rescuer
 from cronq.beat.overlap import OverlapGate, Verdict
 from cronq.beat.planning import Planning
@@ -24,6 +25,7 @@ from cronq.coordination.leadership import Leadership
 from cronq.store import agenda
 from cronq.store.database import Database
 from cronq.store.terms import hold_term
+from cronq.timing import Cron
 from cronq.upkeep.job_rescuer import JobRescuer
 from cronq.upkeep.publish_reconciler import PublishReconciler
 
@@ -171,6 +173,19 @@ def no_pause_for_a_broker_that_is_away(patch: Patch) -> None:
     patch.setattr(Publishing, "seconds_to_due", seconds_to_due)
 
 
+def blind_to_daylight_saving(patch: Patch) -> None:
+    """A time zone has one offset all the year."""
+    read = cronq.timing.data.timing_from
+
+    def in_winter(data: Any) -> Any:
+        timing = read(data)
+        return timing if not isinstance(timing, Cron) else replace(timing, tz="Etc/GMT-1")
+
+    for module in cronq_modules():
+        if getattr(module, "timing_from", None) is read:
+            patch.setattr(module, "timing_from", in_winter)
+
+
 MUTANTS: Final = (
     Mutant(no_term_check),
     Mutant(no_unique_key, frozenset({"cronq_job_one_per_fire_time"})),
@@ -188,6 +203,7 @@ MUTANTS: Final = (
     Mutant(lock_for_as_long_as_redis_says),
     Mutant(redis_alone_tells_the_time),
     Mutant(no_pause_for_a_broker_that_is_away),
+    Mutant(blind_to_daylight_saving),
 )
 
 

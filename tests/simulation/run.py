@@ -6,8 +6,9 @@ from functools import cache
 from typing import Final
 
 from .cluster import Cluster, build
+from .daylight import beginning
 from .faults import KINDS, ROLES, Fault, draw, heal
-from .kernel import START, Kernel
+from .kernel import Kernel
 from .sql import SqlServer
 
 EPISODES: Final = 8
@@ -46,7 +47,7 @@ def simulate(
     without: frozenset[str] = frozenset(),
 ) -> Outcome:
     """Live through the faults of `seed`, and judge. Call it `on_stage`."""
-    kernel = Kernel(seed)
+    kernel = Kernel(seed, beginning(seed))
     cluster = build(kernel, server(without), trace=trace)
     for role in ROLES:
         cluster.start(role)
@@ -55,7 +56,7 @@ def simulate(
         faults += _live(cluster)
         if cluster.judge.violations:
             break
-    lived_s = kernel.now - START
+    lived_s = kernel.now - kernel.began
     for process in cluster.started:
         process.kill()
     counts = cluster.counts + Counter(
