@@ -128,13 +128,7 @@ def standing(parts: Cronq) -> CollectorRegistry:
     for name, slots in wanted_by_queue(parts).items():
         wanted.labels(name).set(slots)
     gauge("dead_letters", "Dead letters").set(overview.count_dead(database))
-    roomless = gauge("waiting_for_room", "Due jobs that wait for room under a limit", ("limit",))
-    for limit in limit_fields(parts):
-        roomless.labels(limit["key"]).set(limit["waiting"])
-    broken = gauge("dependency_broken", "1 while no job, or only a few, go to a failing dependency", ("key",))
-    for limit in limit_fields(parts):
-        if "breaker" in limit:
-            broken.labels(limit["key"]).set(limit["breaker"]["room"] is not None)
+    _limits(gauge, limit_fields(parts))
     schedules = gauge("schedules", "Schedules; paused and faulty ones are part of the total", ("state",))
     for state, count in overview.count_schedules(database).items():
         schedules.labels(state).set(count)
@@ -153,6 +147,15 @@ def _running(gauge: Any, parts: Cronq) -> None:  # noqa: ANN401 - the factory ab
     longest = gauge("longest_running_seconds", "How long the job that runs longest has been running")
     for row in overview.running_jobs(parts.database, 1):
         longest.set((parts.database.clock() - row["started_at"]).total_seconds())
+
+
+def _limits(gauge: Any, limits: list[dict[str, Any]]) -> None:  # noqa: ANN401 - the factory above
+    roomless = gauge("waiting_for_room", "Due jobs that wait for room under a limit", ("limit",))
+    broken = gauge("dependency_broken", "1 while no job, or only a few, go to a failing dependency", ("key",))
+    for limit in limits:
+        roomless.labels(limit["key"]).set(limit["waiting"])
+        if "breaker" in limit:
+            broken.labels(limit["key"]).set(limit["breaker"]["room"] is not None)
 
 
 def _beats(gauge: Any, facts: dict[str, Any]) -> None:  # noqa: ANN401 - the factory above
