@@ -1,5 +1,6 @@
 """A PostgreSQL whose disk is small and of its own, so that it can be filled: a file system in memory."""
 
+import contextlib
 import os
 import subprocess
 import tempfile
@@ -10,7 +11,7 @@ from functools import cache
 from tests.support.servers import PostgreSQLServer
 
 SIZE_MB = 192
-FILLER = "filler"
+FILLER, BLOCK = "filler", bytes(1 << 20)
 
 
 def _mount(folder: str, size_mb: int) -> None:
@@ -59,15 +60,12 @@ class SmallDiskPostgreSQL(PostgreSQLServer):
         """Leave no room on its disk until the end of the block."""
         filler = self.disk / FILLER
         try:
-            with filler.open("wb") as file:
-                os.posix_fallocate(file.fileno(), 0, self._free_bytes())
+            with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+                while True:
+                    file.write(BLOCK)
             yield
         finally:
             filler.unlink()
-
-    def _free_bytes(self) -> int:
-        left = os.statvfs(self.disk)
-        return left.f_bavail * left.f_frsize
 
     @property
     def complaints(self) -> int:
