@@ -44,8 +44,9 @@ with its defaults.
 LIMITS = """
 ## What this does not show
 
-One machine: no disk that loses what it acknowledged, no network of several hops, no cluster of RabbitMQ
-or PostgreSQL. On SQLite a process that is frozen inside a transaction stops everybody until it wakes;
+One machine: no disk that loses what it acknowledged, no cluster of RabbitMQ or PostgreSQL. The network is cut
+in a proxy, in one direction or in both, not in the kernel. PostgreSQL's disk is filled where the bench may
+mount one, as root. On SQLite a process that is frozen inside a transaction stops everybody until it wakes;
 such hand-overs are not counted in the quantiles above. A wrong clock of one process is done to PostgreSQL
 installations only: SQLite has no clock but that of the process that asks.
 """
