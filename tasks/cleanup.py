@@ -11,7 +11,7 @@ from celery import shared_task
 from cronq import progress
 from tasks.files import reports_dir, videos_dir
 
-SUFFIXES = frozenset({".html", ".csv"})
+SUFFIXES = frozenset({".html", ".csv", ".json"})
 
 
 @shared_task(name="tasks.delete_old_reports")  # type: ignore[untyped-decorator]
@@ -50,7 +50,7 @@ def delete_old_videos(older_than_s: float) -> dict[str, int]:
 
 
 def reports_in(folder: Path) -> Iterator[Path]:
-    """Yield `<tenant>/<name>.html` and `.csv` below `folder`.
+    """Yield `<tenant>/<name>.html` and `.csv`, and the summaries `….json`, below `folder`.
 
     Never what a link leads to, and nothing of another shape: the folder may be set wrongly.
     """
