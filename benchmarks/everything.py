@@ -55,6 +55,7 @@ def _beats(database: str, reps: int, *, quick: bool) -> Iterator[Run]:
         ("idle", Options(n=stored, database=database, reps=reps, seconds=seconds)),
         ("dynamic", Options(n=10_000, database=database, reps=reps)),
         ("handover", Options(n=10_000, database=database, reps=1)),
+        ("handover", Options(n=10_000, broker="rabbitmq", database=database, reps=1)),
     ):
         if quick and options.n == 100_000:
             continue
