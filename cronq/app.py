@@ -261,6 +261,8 @@ def configure(app: Celery) -> Celery:
     app.conf.update(
         cronq_configured=True,
         accept_content=["json"],
+        # RabbitMQ closes the channel of a worker that keeps a message behind a long job.
+        broker_channel_error_retry=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_heartbeat=10,

@@ -17,6 +17,7 @@ from cronq.failpoints import failpoint
 
 app = configure(Celery("faults"))
 app.conf.update(
+    task_acks_late=bool(os.environ.get("FAULT_ACKS_LATE")),
     worker_prefetch_multiplier=1,
     worker_send_task_events=False,
     worker_soft_shutdown_timeout=float(os.environ.get("FAULT_SOFT_S", "0")),
