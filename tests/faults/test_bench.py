@@ -14,9 +14,9 @@ def test_whatever_is_broken_every_fire_time_ends_in_one_outcome(
 ) -> None:
     # The bench starts servers of its own; the fixtures only say whether they can be.
     runs = [run(setup, kinds, print) for setup, kinds in sample(seed=1)]
-    # How late, and what the leader knew when, depends on how busy this machine is: that is for the report.
+    # How late depends on how busy this machine is: that is for the report.
     found = {kind for each in runs for kind, several in each.verdict.violations.items() if several}
-    assert found <= {"late", "wrongly skipped", "two leaders"}, [stories(each) for each in runs]
+    assert found <= {"late"}, [stories(each) for each in runs]
     assert void(summary(runs)) == []
 
 

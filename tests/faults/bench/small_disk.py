@@ -10,7 +10,7 @@ from functools import cache
 
 from tests.support.servers import PostgreSQLServer
 
-SIZE_MB = 192
+SIZE_MB = 512
 FILLER, BLOCK = "filler", bytes(1 << 20)
 
 
