@@ -12,6 +12,7 @@ import redis
 from celery import Celery
 
 from cronq.beat.catalog import collect, take_over
+from cronq.beat.garbage import leave_to_loop
 from cronq.beat.loop import BeatLoop, Upkeep
 from cronq.beat.planning import Planning
 from cronq.beat.publishing import Publishing
@@ -173,6 +174,7 @@ class Beat:
 
     def start(self) -> None:
         """Begin to compete for leadership, and to listen."""
+        leave_to_loop()
         self._listener.start()
         self._dead_letters.start()
         self.leadership.start()

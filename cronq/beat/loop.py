@@ -9,6 +9,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
+from cronq.beat.garbage import Garbage
 from cronq.beat.planning import Planning
 from cronq.beat.publishing import Publishing
 from cronq.clock import Sighting, StoreClock
@@ -85,6 +86,7 @@ class BeatLoop:
     _next_overdue_look: float = 0.0
     _next_clock: float = 0.0
     _chores_by: float = 0.0
+    _garbage: Garbage = field(default_factory=Garbage)
     _foreign_seen: DueJob | None = None
     _unsure: bool = False  # a step failed: memory may lack what SQL has
 
@@ -168,6 +170,7 @@ class BeatLoop:
         for service in self.upkeep:
             yield partial(service.run_if_time, term)
         yield self.publishing.render_ahead
+        yield lambda _within_s: self._garbage.look(self.publishing.seconds_to_due())
 
     def _keeps_still(self, until_due: float) -> bool:
         """Tell whether all else waits, because a job is due before it could be done; never for long."""
