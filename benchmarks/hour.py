@@ -43,7 +43,7 @@ def main() -> None:
             _watch(run, options.minutes, options.out)
         finally:
             for pid in [pid for pid, name in _family(run.pid) if name == "up"]:
-                os.kill(pid, signal.SIGINT)
+                os.kill(pid, signal.SIGTERM)  # Ctrl-C is ignored by what was started in the background
             run.wait(30)
 
 
