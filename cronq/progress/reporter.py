@@ -5,6 +5,7 @@ throttled: a call that is not sent costs a fraction of a microsecond more than l
 report of a job is always kept. No fault of Redis ever reaches the body.
 """
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -38,6 +39,7 @@ class Report:
         self.handed_in = False  #: the body itself settles the job, in its own transaction
         self._interval_s, self._send = interval_s, send
         self._send_after = self._send_step_after = 0.0
+        self._sending = threading.Lock()
 
     def update(self, done: float, total: float | None, step: str | None) -> None:
         """Take a report in; send it if the last one is long enough ago, which is sooner for a new step."""
@@ -57,16 +59,22 @@ class Report:
 
     def flush(self) -> None:
         """Send what has not been sent."""
-        if self.dirty or self.lines:
-            self.dirty = False
-            self._send(self)
+        # One at a time: or what the lease keeper's thread took down first may arrive last.
+        with self._sending:
+            self._send_unsent()
 
     def close(self, *, completed: bool) -> None:
         """Send the last word of a body that reported anything, so that Redis ends with what SQL keeps."""
-        self.completed, self.closed = completed, True
-        if self.dirty or (completed and self._send_after > 0.0):
-            self.dirty = True
-        self.flush()
+        with self._sending:
+            self.completed, self.closed = completed, True
+            if completed and self._send_after > 0.0:
+                self.dirty = True
+            self._send_unsent()
+
+    def _send_unsent(self) -> None:
+        if self.dirty or self.lines:
+            self.dirty = False
+            self._send(self)
 
     def take_lines(self) -> list[str]:
         """Return the log lines that have not been sent, with passwords in addresses masked; forget them."""

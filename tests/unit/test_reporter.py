@@ -1,5 +1,6 @@
 """What a body reports is throttled, never lost, and costs nothing where nobody listens."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -100,3 +101,18 @@ def test_outside_a_job_nothing_happens() -> None:
     progress.update(1, 2, "step")
     progress.log("line")
     assert list(progress.track([1, 2])) == [1, 2]
+
+
+def test_the_last_word_is_not_overtaken_by_a_report_that_is_being_sent(sent: list[dict[str, Any]]) -> None:
+    def send(each: Report) -> None:
+        state = each.state()
+        if not each.closed:
+            closing.start()
+            closing.join(0.2)  # it has to wait until this one is sent, and must not pass it
+        sent.append(state)
+
+    report = Report("j", 1, interval_s=INTERVAL_S, send=send)
+    closing = threading.Thread(target=lambda: report.close(completed=True))
+    report.update(4, 5, None)
+    closing.join()
+    assert [each["progress"] for each in sent] == [80, 100]
