@@ -103,13 +103,14 @@ class BeatLoop:
 
     def step(self) -> float:
         """Do what is due now; return the seconds until there is something to do."""
+        term = self.leadership.current()
         try:
-            wait = self._lead_or_stand_by()
+            wait = self._stand_by() if term is None else self._lead(term)
         except NotLeader as error:
-            if self._term is not None:
-                self.leadership.step_down(self._term)
+            if term is not None:
+                self.leadership.step_down(term)
             log.warning("beat.fenced", error=str(error), consequence="this beat stands by")
-            self._stand_by()
+            self._forget()
             return 0.0
         except Exception as error:
             # What was planned in a transaction whose answer got lost is in SQL, and not in memory.
@@ -125,18 +126,16 @@ class BeatLoop:
         self.leadership.moved()
         return wait
 
-    def _lead_or_stand_by(self) -> float:
-        term = self.leadership.current()
-        if term is None:
-            self._read_clocks()
-            self._stand_by()
-            return STANDBY_S
+    def _stand_by(self) -> float:
+        self._read_clocks()
+        if self._term is not None:
+            self._forget()
+        return STANDBY_S
+
+    def _lead(self, term: Term) -> float:
         if term != self._term:
             self._read_clocks()
             self._begin(term)
-        return self._lead(term)
-
-    def _lead(self, term: Term) -> float:
         self._take_notices()
         busy = False
         for chore in self._chores(term):
@@ -201,10 +200,6 @@ class BeatLoop:
         # Those that others stored follow in parts: a million items do not have to be in memory to go on.
         planned = store.planned_jobs(self.database, until=self.planning.horizon(), limit=AGENDA_ENOUGH)
         self.publishing.agenda.add(planned)
-
-    def _stand_by(self) -> None:
-        if self._term is not None:
-            self._forget()
 
     def _forget(self) -> None:
         self._term = None

@@ -14,6 +14,7 @@ from cronq.beat.planning import Planning
 from cronq.beat.publishing import Publishing
 from cronq.clock import Sighting, StoreClock
 from cronq.delivery.failure import PublishFailed
+from cronq.errors import NotLeader
 from cronq.job import State
 from cronq.schedule import Overlap, schedule_id
 from cronq.settings import Settings
@@ -194,6 +195,16 @@ def test_a_beat_that_was_overtaken_plans_nothing_and_stands_by(world: World) -> 
     world.step()
     assert world.broker.sent == []
     assert world.rows.state(due) is State.SCHEDULED
+
+
+def test_a_beat_that_is_overtaken_before_its_first_step_stands_by(world: World) -> None:
+    def overtaken(_term: Term) -> None:
+        raise NotLeader("another beat started a newer term")
+
+    world.loop.begin_term = overtaken
+    world.step()
+    assert [term.holder for term in world.leadership.lost] == ["me"]
+    assert world.step() > 0
 
 
 def test_a_new_term_starts_from_the_rows_and_forgets_the_old_agenda(world: World) -> None:
