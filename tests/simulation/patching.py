@@ -116,10 +116,18 @@ class NoGarbage:
     """The `gc` module: nothing here is large enough for a collection to matter."""
 
     @staticmethod
-    def enable() -> None:
+    def collect() -> None:
         pass
 
-    disable = enable
+    enable = disable = freeze = collect
+
+    @staticmethod
+    def get_threshold() -> tuple[int, int, int]:
+        return 1, 1, 1
+
+    @staticmethod
+    def set_threshold(*_: int) -> None:
+        pass
 
 
 class Nothing:
