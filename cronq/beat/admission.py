@@ -5,17 +5,13 @@ tenant, priority, background or not), each at the one limit that stops it; they 
 heads of the lines are kept in memory. Counts err on the safe side: what ended may still count for a moment.
 """
 
-import heapq
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from cronq.beat.buckets import Bucket
-from cronq.beat.places import NO_LIMIT, Place, Spots
-from cronq.beat.turns import Turns, all_tiers
+from cronq.beat.keys import Keys
+from cronq.beat.lines import Line
 from cronq.limits import BACKGROUND, Limit, Limits
-from cronq.needs import PLACE
 from cronq.store.agenda import DueJob
 from cronq.store.room import Going, Lane, lane_of
 
@@ -25,36 +21,6 @@ WINDOWS: Final = 20_000
 """Jobs of all lines that are; then new ones wait in SQL alone."""
 LINES: Final = 50_000
 """Lines to remember, also those that nobody waits in."""
-
-
-@dataclass(slots=True, eq=False)
-class Line:
-    """The jobs of one lane that wait."""
-
-    lane: Lane
-    buckets: tuple[Bucket, ...]
-    tier: str
-    weight: int
-    window: deque[DueJob] = field(default_factory=deque)
-    more: int = 0  #: behind those of `window`, in SQL
-    at: Bucket | None = None  #: where it waits; None: nobody waits, or the next ones have to be read
-    place: Place | None = None  #: of jobs with needs: which of their queues has room; one of `buckets`
-
-    @property
-    def tenant(self) -> str:
-        """Whose it is."""
-        return self.lane.tenant or ""
-
-    @property
-    def urgency(self) -> tuple[int, float]:
-        """By priority, then by who is due first."""
-        due = self.window[0].due_at.timestamp() if self.window else 0.0
-        return -(self.lane.priority or 0), due
-
-    @property
-    def counts(self) -> bool:
-        """Whether it matters which of its jobs are going on."""
-        return any(bucket.limit.counts_jobs for bucket in self.buckets)
 
 
 class Admission:
@@ -69,23 +35,14 @@ class Admission:
 
         recent: how many starts of a rate-limited key there were within the bucket's `refill_s`.
         """
-        self._limits, self._recent, self._now = limits, recent, now
+        self._limits = limits
+        self.keys = Keys(limits, now, recent)
         self._lines: dict[Lane, Line | None] = {}
-        self._buckets: dict[str, Bucket] = {}
-        self._tiers = all_tiers(limits.tiers)
-        self._open = Bucket("", Limit(kind=""), Turns(self._tiers))  # for what is not limited any more
-        self._awake: dict[str, Bucket] = {}
-        self._alarms: list[tuple[float, str]] = []
-        self._alarmed: set[str] = set()
-        self._deep: list[Bucket] = []
-        self._places: list[Place] = []
-        self._spots = Spots()
         self._going: dict[str, Line] = {}
         self._unclaimed: set[str] = set()
         self._known: set[str] = set()
         self._unmarked: dict[str, tuple[Line, str | None]] = {}
         self._hungry: dict[Lane, Line] = {}
-        self._allowed: Mapping[str, int | None] = {}
 
     def __bool__(self) -> bool:
         """Tell whether any job may have to wait."""
@@ -110,22 +67,17 @@ class Admission:
 
     def release(self, now: float, limit: int) -> list[DueJob]:
         """Return at most `limit` jobs that there is room for, in a fair order; from now they are going on."""
-        self._now = now
-        while self._alarms and self._alarms[0][0] <= now:
-            key = heapq.heappop(self._alarms)[1]
-            self._alarmed.discard(key)
-            self._wake(self._buckets.get(key))
+        self.keys.wake_by(now)
         out: list[DueJob] = []
-        while self._awake and len(out) < limit:
-            self._drain(self._awake.pop(next(iter(self._awake))), now, out, limit)
-        for place in self._places:
-            place.note_waiting(now)
+        while self.keys.awake and len(out) < limit:
+            self._drain(self.keys.next_awake(), now, out, limit)
+        self.keys.note_waiting(now)
         return out
 
     @property
     def ready(self) -> bool:
         """Whether the next `release` may have something."""
-        return bool(self._awake)
+        return bool(self.keys.awake)
 
     def give_back(self, jobs: Iterable[DueJob]) -> None:
         """Take back that `jobs` went out: the broker did not take them."""
@@ -144,25 +96,22 @@ class Admission:
         unclaimed = job_id in self._unclaimed
         self._unclaimed.discard(job_id)
         for bucket in line.buckets:
-            bucket.in_flight -= 1
-            bucket.unclaimed -= unclaimed
-            bucket.background -= line.lane.background
-            self._wake(bucket)
+            bucket.leave(background=line.lane.background, unclaimed=unclaimed)
+            self.keys.wake(bucket)
 
     # -- what SQL and the broker say -----------------------------------------------------------------------
 
     @property
     def waits(self) -> bool:
         """Whether anybody waits, so that it is worth looking for room."""
-        return bool(self._hungry or self._open.turns) or any(b.turns for b in self._buckets.values())
+        return bool(self._hungry) or self.keys.wanted
 
     def count_again(self, going: Iterable[Going], on_the_way: Iterable[str]) -> None:
         """Take in what is going on. on_the_way: sent so lately that SQL may not know."""
         still = [(i, self._going[i]) for i in on_the_way if i in self._going]
         self._going.clear()
         self._unclaimed.clear()
-        for bucket in self._buckets.values():
-            bucket.in_flight = bucket.background = bucket.unclaimed = 0
+        self.keys.uncount()
         for each in going:
             line = self._line(each.lane)
             if line is not None and line.counts:
@@ -170,45 +119,7 @@ class Admission:
         for job_id, line in still:
             if job_id not in self._going:
                 self._count(job_id, line, claimed=False)
-        for bucket in self._buckets.values():
-            self._wake(bucket)
-
-    def break_off(self, allowed: Mapping[str, int | None]) -> None:
-        """Take in how many jobs may go on for each dependency whose breaker is not closed."""
-        self._allowed = allowed
-        for key, bucket in self._buckets.items():
-            bucket.allowed = allowed.get(key)
-            if bucket.limit.break_after is not None:
-                self._wake(bucket)
-
-    def deep(self) -> list[str]:
-        """Return the queues whose depth has to be looked at."""
-        queues = [bucket.key.partition(":")[2] for bucket in self._deep if bucket.turns]
-        return list(
-            dict.fromkeys(queues + [q for place in self._places if place.turns for q in place.queues])
-        )
-
-    def sounded(self, queue: str, depth: int) -> None:
-        """Take in how many messages wait in `queue`."""
-        if (bucket := self._buckets.get(f"queue:{queue}")) is not None:
-            bucket.depth = depth
-            self._wake(bucket)
-        self._spots.depths[queue] = depth
-        self._wake_places()
-
-    @property
-    def seeks_places(self) -> bool:
-        """Whether a job waits for a place."""
-        return any(place.turns for place in self._places)
-
-    def offered(self, slots: Mapping[str, int] | None) -> None:
-        """Take in how many jobs at a time live workers of each queue do; None: it is not known."""
-        self._spots.slots = slots
-        self._wake_places()
-
-    def opens_in(self, now: float) -> float | None:
-        """Return the seconds until a rate lets the next job out."""
-        return max(0.0, self._alarms[0][0] - now) if self._alarms else None
+        self.keys.wake_all()
 
     # -- what waits in SQL ---------------------------------------------------------------------------------
 
@@ -216,7 +127,7 @@ class Admission:
         """Return (job id, key it waits for) of jobs whose rows do not say yet that they wait."""
         found = []
         for job_id, (line, _schedule) in self._unmarked.items():
-            found.append((job_id, (line.at or (*line.buckets, self._open)[0]).key))
+            found.append((job_id, (line.at or self._first(line)).key))
             if len(found) == limit:
                 break
         return found
@@ -241,7 +152,7 @@ class Admission:
         line.more = 0 if all_read else max(1, line.more - len(jobs))
         self._known.update(job.id for job in jobs)
         if jobs:
-            self._wait_at(line, (*line.buckets, self._open)[0])
+            self._wait_at(line, self._first(line))
         elif line.more:
             self._hungry[lane] = line
 
@@ -254,7 +165,7 @@ class Admission:
             if line is not None:
                 line.more = max(0, counts.get(lane, 0) - len(line.window))
                 if line.more and line.at is None and lane not in self._hungry:
-                    self._wait_at(line, (*line.buckets, self._open)[0])
+                    self._wait_at(line, self._first(line))
         self._tidy()
 
     # -- inside --------------------------------------------------------------------------------------------
@@ -278,32 +189,11 @@ class Admission:
 
     def _new(self, lane: Lane, found: list[tuple[str, Limit]]) -> Line:
         tier, weight = self._limits.tier_of(lane.tenant)
-        buckets = tuple(self._bucket(key, limit) for key, limit in found)
-        place = None if lane.needs is None else self._place(lane.needs)
+        buckets = tuple(self.keys.bucket(key, limit) for key, limit in found)
+        place = None if lane.needs is None else self.keys.place(lane.needs)
         # The place last: what waits for it has all else.
         buckets += () if place is None else (place,)
         return Line(lane, buckets, BACKGROUND if lane.background else tier, weight, place=place)
-
-    def _place(self, needs: str) -> Place:
-        place = self._buckets.get(PLACE + needs)
-        if not isinstance(place, Place):
-            place = Place(key=PLACE + needs, limit=NO_LIMIT, turns=Turns(self._tiers), spots=self._spots)
-            self._buckets[place.key] = place
-            self._places.append(place)
-        return place
-
-    def _wake_places(self) -> None:
-        for place in self._places:
-            self._wake(place)
-
-    def _bucket(self, key: str, limit: Limit) -> Bucket:
-        if key not in self._buckets:
-            bucket = self._buckets[key] = Bucket(key, limit, Turns(self._tiers))
-            bucket.allowed = self._allowed.get(key)
-            bucket.start(self._now, self._recent(bucket) if limit.rate is not None else 0)
-            if limit.backlog is not None:
-                self._deep.append(bucket)
-        return self._buckets[key]
 
     def _append(self, line: Line, job: DueJob) -> None:
         self._unmarked[job.id] = line, job.schedule_id
@@ -313,16 +203,15 @@ class Admission:
             line.window.append(job)
             self._known.add(job.id)
         if line.at is None and line.lane not in self._hungry:
-            self._wait_at(line, (*line.buckets, self._open)[0])
+            self._wait_at(line, self._first(line))
 
     def _wait_at(self, line: Line, bucket: Bucket) -> None:
         line.at = bucket
         bucket.turns.push(line)
-        self._awake[bucket.key] = bucket
+        self.keys.wake(bucket)
 
-    def _wake(self, bucket: Bucket | None) -> None:
-        if bucket is not None and bucket.turns:
-            self._awake[bucket.key] = bucket
+    def _first(self, line: Line) -> Bucket:
+        return line.buckets[0] if line.buckets else self.keys.open
 
     def _drain(self, bucket: Bucket, now: float, out: list[DueJob], limit: int) -> None:
         """Let out whom `bucket` has room for, or send them to wait where they are stopped."""
@@ -333,7 +222,7 @@ class Admission:
             if stopper is not None:
                 line.at = stopper
                 stopper.turns.push(line)
-                self._set_alarm(stopper, now)
+                self.keys.set_alarm(stopper, now)
                 if stopper is bucket:
                     # Background work that has its half. If anybody else waited here, it would be their turn.
                     return
@@ -346,12 +235,14 @@ class Admission:
             elif line.more:
                 self._hungry[line.lane] = line
         if len(out) >= limit:
-            self._wake(bucket)
-        self._set_alarm(bucket, now)
+            self.keys.wake(bucket)
+        self.keys.set_alarm(bucket, now)
 
     def _stopper(self, line: Line, now: float) -> Bucket | None:
-        background = line.lane.background
-        return next((each for each in line.buckets if each.stops(now, background=background)), None)
+        for bucket in line.buckets:
+            if bucket.stops(now, background=line.lane.background):
+                return bucket
+        return None
 
     def _let_out(self, line: Line, now: float) -> DueJob:
         job = line.window.popleft()
@@ -371,17 +262,9 @@ class Admission:
     def _count(self, job_id: str, line: Line, *, claimed: bool) -> None:
         self._going[job_id] = line
         for bucket in line.buckets:
-            bucket.in_flight += 1
-            bucket.background += line.lane.background
-            bucket.unclaimed += not claimed
+            bucket.enter(background=line.lane.background, unclaimed=not claimed)
         if not claimed:
             self._unclaimed.add(job_id)
-
-    def _set_alarm(self, bucket: Bucket, now: float) -> None:
-        wait = bucket.opens_in(now) if bucket.turns and bucket.key not in self._alarmed else None
-        if wait is not None:
-            self._alarmed.add(bucket.key)
-            heapq.heappush(self._alarms, (now + wait, bucket.key))
 
     def _tidy(self) -> None:
         """Forget lines and keys that nobody waits in, when there are too many."""
@@ -394,10 +277,6 @@ class Admission:
             if line is not None
             and (line.at is not None or line.window or line.more or lane in self._hungry or id(line) in used)
         }
-        needed = {bucket.key for line in self._lines.values() if line is not None for bucket in line.buckets}
-        self._buckets = {
-            key: bucket
-            for key, bucket in self._buckets.items()
-            # A rate has to remember what went out a moment ago.
-            if key in needed or bucket.opens_in(self._now) is not None or bucket.limit.backlog is not None
-        }
+        self.keys.keep(
+            {bucket.key for line in self._lines.values() if line is not None for bucket in line.buckets}
+        )

@@ -54,11 +54,21 @@ class Bucket:
         """Note that a job goes out."""
         self._refill(now)
         self.tokens -= 1.0
-        self.in_flight += 1
-        self.unclaimed += 1
-        self.background += background
+        self.enter(background=background, unclaimed=True)
         if self.depth is not None:
             self.depth += 1
+
+    def enter(self, *, background: bool, unclaimed: bool) -> None:
+        """Count a job that goes on."""
+        self.in_flight += 1
+        self.unclaimed += unclaimed
+        self.background += background
+
+    def leave(self, *, background: bool, unclaimed: bool) -> None:
+        """Count a job no more."""
+        self.in_flight -= 1
+        self.unclaimed -= unclaimed
+        self.background -= background
 
     def opens_in(self, now: float) -> float | None:
         """Return the seconds until there is a token; None: that is not what is missing."""

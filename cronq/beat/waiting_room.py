@@ -113,7 +113,7 @@ class WaitingRoom:
         self.admission.marked(job_id for job_id, _key in unmarked)
         self._fill(frozenset(on_the_way))
         now = time.monotonic()
-        if now >= self._next_offers and self.admission.seeks_places:
+        if now >= self._next_offers and self.admission.keys.seeks_places:
             self._look_at_offers(now)
         if now >= self._next_sounding:
             self._sound(now)
@@ -143,15 +143,15 @@ class WaitingRoom:
                     "breaker.half_open", consequence="one job tries whether the dependency is well again"
                 )
             found = breakers.read_breakers(self.database).items()
-            self.admission.break_off({key: each.room for key, each in found})
+            self.admission.keys.break_off({key: each.room for key, each in found})
 
     def seconds_to_wait(self) -> float | None:
         """Return the seconds until there may be room; None: nothing says when."""
         if not self.admission:
             return None
         now = time.monotonic()
-        waits = [self.admission.opens_in(now)]
-        if self.admission.deep():
+        waits = [self.admission.keys.opens_in(now)]
+        if self.admission.keys.deep():
             waits.append(max(0.0, self._next_sounding - now))
         return min((wait for wait in waits if wait is not None), default=None)
 
@@ -163,9 +163,9 @@ class WaitingRoom:
 
     def _sound(self, now: float) -> None:
         self._next_sounding = now + SOUND_S
-        for queue in self.admission.deep():
+        for queue in self.admission.keys.deep():
             try:
-                self.admission.sounded(queue, self.publisher.depth(queue))
+                self.admission.keys.sounded(queue, self.publisher.depth(queue))
             except self.publisher.outages as error:
                 self.publisher.close()
                 self._next_sounding = now + AWAY_S
@@ -178,7 +178,7 @@ class WaitingRoom:
         slots = self.offers()
         if slots is not None:
             # Without an answer what was known counts on; if nothing was, the first place does.
-            self.admission.offered(slots)
+            self.admission.keys.offered(slots)
 
     def _count(self, on_the_way: Iterable[str]) -> None:
         started = time.monotonic()

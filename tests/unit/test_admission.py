@@ -133,7 +133,7 @@ def test_a_rate_lets_out_one_after_another_and_a_burst_at_once() -> None:
     store = Store(**{"task:t": {"rate": "2/s", "burst": 3}})
     assert len(store.due(*[store.job() for _ in range(10)])) == 3
     store.end(*list(store.running))
-    wait = store.admission.opens_in(store.now)
+    wait = store.admission.keys.opens_in(store.now)
     assert wait is not None
     assert 0.49 < wait <= 0.5
     for _ in range(6):
@@ -165,11 +165,11 @@ def test_a_new_leader_goes_on_with_the_rate_where_the_old_one_was() -> None:
 def test_a_queue_is_filled_no_deeper_than_its_backlog() -> None:
     store = Store(**{"queue:q": {"backlog": 5}})
     assert store.due(*[store.job(queue="q") for _ in range(20)], store.job()) == ["j20"]
-    assert store.admission.deep() == ["q"]
-    store.admission.sounded("q", 2)
+    assert store.admission.keys.deep() == ["q"]
+    store.admission.keys.sounded("q", 2)
     assert store.release() == ["j0", "j1", "j2"]
     assert store.release() == []
-    store.admission.sounded("q", 4)
+    store.admission.keys.sounded("q", 4)
     assert store.release() == ["j3"]
 
 

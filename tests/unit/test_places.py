@@ -34,7 +34,7 @@ class Site:
         return DueJob(id=f"j{number}", due_at=due_at, **{**values, "queue": queue, "needs": needs, **facts})
 
     def workers(self, **slots: int) -> None:
-        self.admission.offered({queue.replace("_", "."): count for queue, count in slots.items()})
+        self.admission.keys.offered({queue.replace("_", "."): count for queue, count in slots.items()})
 
     def due(self, *jobs: DueJob) -> list[str]:
         free = self.admission.sort(list(jobs))
@@ -43,8 +43,8 @@ class Site:
     def go(self) -> list[str]:
         """Release, look at the queues, release again; return where jobs went."""
         out = self._release()
-        for queue in self.admission.deep():
-            self.admission.sounded(queue, self.depths.get(queue, 0))
+        for queue in self.admission.keys.deep():
+            self.admission.keys.sounded(queue, self.depths.get(queue, 0))
         return out + self._release()
 
     def _release(self) -> list[str]:
@@ -134,8 +134,8 @@ def test_tenants_take_turns_at_a_place() -> None:
     gone = set()
     for _ in range(4):
         site.depths["cpu.a"] = 0
-        for queue in site.admission.deep():
-            site.admission.sounded(queue, 0)
+        for queue in site.admission.keys.deep():
+            site.admission.keys.sounded(queue, 0)
         gone |= {job.id for job in site.admission.release(site.now, 1)}
     assert {job.id for job in few} <= gone
 
