@@ -86,6 +86,12 @@ def leader_pid(stage: Stage) -> int | None:
     return None if holder is None else int(str(holder).split(":")[-2])
 
 
+def beat_pids(stage: Stage) -> set[int]:
+    """Return the beats that are on the roll: leading, or ready to."""
+    holders = stage.redis.client().smembers(f"{PREFIX}beats")
+    return {int(str(holder).split(":")[-2]) for holder in holders}
+
+
 class Settling:
     """Settles jobs in a process of its own, in place of the workers that a beat's benchmark does not have.
 

@@ -40,7 +40,7 @@ def cronq(stage: Stage, options: Options) -> dict[str, Any]:
         for number in range(1, 2 * HAND_OVERS + 1):
             standby = stage.cronq_beat(f"beat-{number}")
             standby.__enter__()
-            _settle_for(3.0, queue, workers)
+            _settle_until_up(stage, standby, queue, workers)
             name = "sigterm" if number % 2 else "sigkill"
             began = time.time()
             os.kill(leader.pid, signal.SIGTERM if name == "sigterm" else signal.SIGKILL)
@@ -87,6 +87,13 @@ def _wait_for_message_of(
     raise TimeoutError(f"no message of {beat.process.name} within {LIMIT_S:g} s:\n{beat.process.tail()}")
 
 
-def _settle_for(seconds: float, queue: Queue, workers: Settling) -> None:
-    for arrived in drained(queue, time.time() + seconds):
+def _settle_until_up(stage: Stage, standby: Beat, queue: Queue, workers: Settling) -> None:
+    """Go on until the standby has been on the roll for a second: what is measured is not its start."""
+    up_since: float | None = None
+    for arrived in drained(queue, time.time() + LIMIT_S):
         workers.settle([each.read()[0]["id"] for each in arrived])
+        if up_since is None and standby.pid in cronq_store.beat_pids(stage):
+            up_since = time.time()
+        if up_since is not None and time.time() > up_since + 1:
+            return
+    raise TimeoutError(f"{standby.process.name} was not up within {LIMIT_S:g} s:\n{standby.process.tail()}")
