@@ -20,7 +20,7 @@ from cronq.beat.zone_data import follow_zone_data
 from cronq.clock import Sighting, StoreClock, sight
 from cronq.coordination.leadership import Leadership
 from cronq.coordination.lock import LeaderLock
-from cronq.coordination.notices import NoticeListener
+from cronq.coordination.notices import RELEASED, NoticeListener
 from cronq.coordination.redis_client import RedisError, open_redis
 from cronq.coordination.roll_call import RollCall, slots_by_queue
 from cronq.delivery.dead_letter_queue import DeadLetterQueue
@@ -160,7 +160,9 @@ class Beat:
                 ),
             ],
         )
-        self._listener = NoticeListener(open_redis(settings.redis_url), settings.key_prefix, self.loop.notice)
+        self._listener = NoticeListener(
+            open_redis(settings.redis_url), settings.key_prefix, self._take_notice
+        )
         self._dead_letters = DeadLetterKeeper(
             cronq.database,
             DeadLetterQueue(app, f"{settings.key_prefix.rstrip(':') or 'cronq'}.dead"),
@@ -184,6 +186,12 @@ class Beat:
         self._listener.stop()
         self._dead_letters.stop()
         self.leadership.stop()
+
+    def _take_notice(self, notice: dict[str, Any]) -> None:
+        if notice.get("kind") == RELEASED:
+            self.leadership.look()
+        else:
+            self.loop.notice(notice)
 
     def _wake(self) -> None:
         self.loop.wake.set()

@@ -15,7 +15,8 @@ was. No wall clock takes part.
 What happens on each failure
 ----------------------------
 * The leader dies: its lock expires, a standby takes it, starts the next term and goes on from the rows.
-* The leader is told to stop: it releases the lock; a standby's next look (0.2 s) finds it free.
+* The leader is told to stop: it releases the lock and says so, and a standby takes it at once; one that did
+  not hear of it finds the lock free at its next look (0.2 s).
 * The leader freezes past the lock and wakes: its trust is over before its next step, and whatever it was in
   the middle of fails at the term's check. It stands by again; it does not exit.
 * The lock is another's: the beat steps down at once.

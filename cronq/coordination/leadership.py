@@ -40,7 +40,8 @@ class Leadership:
         self._on_change, self._on_beat = on_change, on_beat
         self._held: tuple[Term, float] | None = None  # the term, and the monotonic instant its trust ends
         self._moved_at = time.monotonic()
-        self._stopping = threading.Event()
+        self._stopping = False
+        self._woken = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cronq-leadership", daemon=True)
 
     def start(self) -> None:
@@ -62,14 +63,19 @@ class Leadership:
         if held is not None and held[0] == term:
             self._lose("another beat started a newer term")
 
+    def look(self) -> None:
+        """Look at the lock now: its holder released it. From any thread."""
+        self._woken.set()
+
     def stop(self, timeout_s: float = 1.5) -> None:
         """Stop leading and release the lock. Safe in a signal handler: the thread does the work."""
-        self._stopping.set()
+        self._stopping = True
+        self._woken.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        while not self._stopping.is_set():
+        while not self._stopping:
             try:
                 self._step()
             except Exception:
@@ -77,7 +83,8 @@ class Leadership:
                 self._held = None
             self._on_beat(self.current() is not None)
             pause = self._lock_s / RENEWALS_PER_LOCK if self._held is not None else self._standby_poll_s
-            self._stopping.wait(pause)
+            self._woken.wait(pause)
+            self._woken.clear()
         if self._held is not None:
             self._release("this beat was told to stop")
 
@@ -158,6 +165,7 @@ class Leadership:
         self._give_back()
         if held is not None:
             log.info("leadership.released", term=held[0].term, why=why)
+            self._lock.tell_free()
             self._on_change()
 
     def _give_back(self) -> None:

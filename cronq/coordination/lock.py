@@ -4,6 +4,7 @@ from enum import IntEnum
 
 import redis
 
+from cronq.coordination.notices import RELEASED, send_notice
 from cronq.coordination.redis_client import lua
 
 
@@ -21,6 +22,7 @@ class LeaderLock:
     def __init__(self, client: redis.Redis, *, prefix: str, shard: int, holder: str, lock_s: float) -> None:
         self.key = f"{prefix}leader:{shard}"
         self.holder = holder
+        self._client, self._prefix = client, prefix
         self._ttl_ms = int(lock_s * 1000)
         self._take = client.register_script(lua("take_lock"))
         self._renew = client.register_script(lua("renew_lock"))
@@ -37,6 +39,10 @@ class LeaderLock:
     def release(self) -> None:
         """Give the lock back, if it is ours."""
         self._release(keys=[self.key], args=[self.holder])
+
+    def tell_free(self) -> None:
+        """Let the standbys look at the lock now."""
+        send_notice(self._client, self._prefix, RELEASED)
 
 
 def lock_holder(client: redis.Redis, *, prefix: str, shard: int) -> str | None:

@@ -1,14 +1,17 @@
-"""Change notices: wake the leader at once. A lost notice costs a second, never a job."""
+"""Change notices: wake the leader at once, or the next one. A lost notice costs a second, never a job."""
 
 import contextlib
 import json
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import redis
 
 from cronq.coordination.redis_client import RedisError
+
+RELEASED: Final = "released"
+"""The kind of notice that says: the leader gave its lock back."""
 
 
 def send_notice(client: redis.Redis, prefix: str, kind: str, **facts: str) -> None:

@@ -1,8 +1,12 @@
 """The leader's lock on a real Redis."""
 
+from queue import SimpleQueue
+from typing import Any
+
 import redis
 
 from cronq.coordination.lock import LeaderLock, Renewal
+from cronq.coordination.notices import RELEASED, NoticeListener
 from cronq.coordination.redis_client import open_redis
 
 LOCK_S = 20.0
@@ -51,3 +55,17 @@ def test_looking_at_a_lock_never_prolongs_it(redis_url: str) -> None:
     client.pexpire(holder.key, 5_000)
     assert not standby.take()
     assert client.pttl(holder.key) <= 5_000
+
+
+def test_every_standby_hears_that_the_lock_is_free(redis_url: str) -> None:
+    holder, client = lock(redis_url, "holder")
+    heard: SimpleQueue[dict[str, Any]] = SimpleQueue()
+    standby = NoticeListener(client, "t:", heard.put)
+    standby.start()
+    assert heard.get(timeout=10) == {"kind": "listening"}
+    # What is sent before Redis has the subscription is lost; a standby looks by itself, too.
+    while client.pubsub_numsub("t:notices")[0][1] == 0:
+        pass
+    holder.tell_free()
+    assert heard.get(timeout=10) == {"kind": RELEASED}
+    standby.stop()

@@ -72,7 +72,8 @@ def test_a_leader_frozen_past_its_lock_loses_to_the_standby_and_stands_by(cluste
 
 
 def test_a_leader_told_to_stop_hands_over_long_before_its_lock_would_expire(cluster: Cluster) -> None:
-    long = {"CRONQ_LOCK_S": "20"}
+    # Nor does the standby look by itself in time: it is told.
+    long = {"CRONQ_LOCK_S": "20", "CRONQ_STANDBY_POLL_S": "10"}
     cluster.worker("w")
     leader = cluster.leading_beat("leader", **long)
     standby = cluster.beat("standby", **long)

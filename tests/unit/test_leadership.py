@@ -29,6 +29,7 @@ class World:
     sql_away: bool = False
     answer_takes: float = 0.0
     released: int = 0
+    told: int = 0
     changes: int = 0
 
     def monotonic(self) -> float:
@@ -85,6 +86,9 @@ class FakeLock:
         if self.world.holder == self.holder:
             self.world.holder = None
         self.on_release()
+
+    def tell_free(self) -> None:
+        self.world.told += 1
 
 
 class FakeTime:
@@ -327,7 +331,25 @@ def test_stopping_releases_the_lock(world: World, started: tuple[Leadership, thr
     assert world.holder is None
     assert beat.current() is None
     beat.stop()
-    assert world.released == 1
+    assert (world.released, world.told) == (1, 1)
+
+
+def test_a_standby_told_that_the_lock_is_free_takes_it_at_once(world: World) -> None:
+    leads, looked = threading.Event(), threading.Event()
+    beat = make(world, standby_poll_s=3600, on_change=leads.set, on_beat=lambda _leads: looked.set())
+    world.holder = "other"
+    beat.start()
+    assert looked.wait(10)
+    world.holder = None
+    beat.look()
+    assert leads.wait(10)
+    beat.stop()
+
+
+def test_a_beat_that_gets_no_term_tells_nobody_that_the_lock_is_free(world: World, beat: Leadership) -> None:
+    world.sql_away = True
+    beat._step()
+    assert (world.released, world.told) == (1, 0), "it would wake itself, over and over"
 
 
 def test_stopping_without_redis_does_not_hang(
