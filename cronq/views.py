@@ -19,10 +19,11 @@ from cronq.store.breakers import read_breakers
 from cronq.store.database import Database
 from cronq.store.dead import DeadLetter
 from cronq.store.dead_messages import body_of
+from cronq.store.definitions import to_data
 from cronq.store.fires import Fire
 from cronq.store.limits import keys_by_hand, read_definitions
 from cronq.store.room import count_waiting
-from cronq.store.schedules import StoredSchedule, to_data
+from cronq.store.schedules import StoredSchedule
 from cronq.store.terms import read_term
 from cronq.telemetry.masking import without_secrets
 

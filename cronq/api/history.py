@@ -50,7 +50,7 @@ def list_calendars(request: Request) -> Response:
     """List the calendars that schedules leave fire times out by, and which schedules those are."""
     found: dict[str, dict[str, Any]] = {}
     for stored in list_schedules(parts_of(request).database):
-        for calendar in calendars_of(stored.definition.timing):
+        for calendar in () if stored.unreadable else calendars_of(stored.definition.timing):
             # Two schedules may mean different days by one name: both are shown.
             key = repr(sorted(calendar.items()))
             entry = found.setdefault(key, {"name": calendar["name"], "calendar": calendar, "schedules": []})

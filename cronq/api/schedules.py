@@ -21,7 +21,6 @@ from cronq.store.history import outcomes
 from cronq.store.overview import find_schedules
 from cronq.store.schedules import StoredSchedule, get_schedule
 from cronq.store.tokens import Role
-from cronq.timing import timing_from
 from cronq.timing.explain import explain
 from cronq.views import fire_fields, schedule_fields
 from cronq.web.punctuality import late
@@ -150,7 +149,7 @@ def tell_leader(parts: Cronq, stored: StoredSchedule) -> None:
 
 
 def _fields(stored: StoredSchedule) -> dict[str, Any]:
-    return schedule_fields(stored) | {"meaning": explain(timing_from(stored.definition.timing))}
+    return schedule_fields(stored) | {"meaning": explain(stored.timing)}
 
 
 def _shown(parts: Cronq, stored: StoredSchedule, status: int = 200) -> Response:

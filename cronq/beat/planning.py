@@ -8,6 +8,7 @@ from typing import Final
 from cronq.beat.pace import Pace
 from cronq.beat.planner import CatchUpSpread, Plan, plan
 from cronq.clock import StoreClock
+from cronq.errors import ScheduleRefused
 from cronq.failpoints import failpoint
 from cronq.job import State
 from cronq.settings import Settings
@@ -103,5 +104,7 @@ class Planning:
         return planned, bool(due)
 
     def _plan_one(self, stored: StoredSchedule, now: datetime, until: datetime, most: int) -> Plan:
+        if (why := stored.unreadable) is not None:
+            raise ScheduleRefused(why)
         limit = self.settings.catch_up_limit
         return plan(stored, now=now, until=until, limit=limit, spread=self._spread, most=most)

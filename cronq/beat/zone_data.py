@@ -9,7 +9,6 @@ from cronq.store.schedules import Change, list_schedules, planned_ahead, write_c
 from cronq.store.tables import deploy
 from cronq.store.terms import Term, hold_term
 from cronq.telemetry.log import get_logger
-from cronq.timing import timing_from
 from cronq.timing.bounds import tz_of
 from cronq.timing.replan import moved, zone_data_version
 
@@ -39,7 +38,7 @@ def follow_zone_data(database: Database, *, term: Term, now: datetime) -> int:
         planned = planned_ahead(connection, now)
         changed = 0
         for stored in list_schedules(database, connection=connection):
-            timing = timing_from(stored.definition.timing)
+            timing = stored.timing  # one that cannot be read has neither a zone nor fire times
             if tz_of(timing) == "UTC" or stored.next_fire_at is None or stored.next_fire_at <= now:
                 continue  # what is missed already is the catch-up's to decide
             ahead = [*planned.get(stored.id, ()), stored.next_fire_at]

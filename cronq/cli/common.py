@@ -19,7 +19,7 @@ from cronq.job import State
 from cronq.store.overview import find_schedules
 from cronq.store.schedules import StoredSchedule
 from cronq.store.schema import require_schema
-from cronq.timing import InvalidTiming, timing_from
+from cronq.timing import InvalidTiming
 from cronq.timing.bounds import tz_of
 from cronq.timing.moments import moment_on
 from cronq.views import to_json
@@ -110,7 +110,7 @@ def short_time(moment: datetime | None) -> str:
 
 def moment_of(stored: StoredSchedule, text: str) -> datetime:
     """Return the instant that `text` names on the schedule's clocks: an ISO time, or a time of today."""
-    zone = ZoneInfo(tz_of(timing_from(stored.definition.timing)))
+    zone = ZoneInfo(tz_of(stored.timing))
     try:
         return moment_on(zone, text, datetime.now(UTC))
     except InvalidTiming as error:

@@ -114,9 +114,12 @@ def load_schedule(context: click.Context, name: str) -> Schedule:
     """Return the stored schedule called `name`."""
     # Only --schedule needs a database: everything else works on any machine.
     from cronq.cli.common import parts_of  # noqa: PLC0415
+    from cronq.store.control import require_readable  # noqa: PLC0415
     from cronq.store.schedules import get_schedule  # noqa: PLC0415
 
-    found = get_schedule(parts_of(context).database, name).definition
+    stored = get_schedule(parts_of(context).database, name)
+    require_readable(stored)
+    found = stored.definition
     if isinstance(timing_from(with_hash_id(found.timing, found.id)), Delay):
         raise Refused(f"{name} is a fixed delay: it fires after the end of each job, whenever that is")
     return found

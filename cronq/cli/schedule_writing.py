@@ -94,6 +94,7 @@ def edit(
 ) -> None:
     """Change what is given of the schedule NAME, and leave the rest. What code declares is changed there."""
     stored = get_schedule(parts_of(context).database, name)
+    control.require_readable(stored)
     when = _when(given)
     if when is None and (given["tz"] or given["dst"]):
         raise click.UsageError("--tz and --dst belong to a timing; repeat it: --cron or --rrule")

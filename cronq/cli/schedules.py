@@ -22,7 +22,6 @@ from cronq.store import control
 from cronq.store.fires import Fire, around, fires, latest_fires, next_fires, why
 from cronq.store.overview import find_schedules
 from cronq.store.schedules import StoredSchedule, get_schedule
-from cronq.timing import timing_from
 from cronq.timing.bounds import tz_of
 from cronq.timing.explain import explain
 from cronq.views import fire_fields, schedule_fields
@@ -84,7 +83,7 @@ def show(context: click.Context, *, name: str, as_json: bool) -> None:
     """Show one schedule with its next and its last ten fire times."""
     database = parts_of(context).database
     stored = get_schedule(database, name)
-    timing = timing_from(stored.definition.timing)
+    timing = stored.timing
     coming = next_fires(stored, database.clock(), SHOWN)
     past = latest_fires(database, stored, SHOWN)
     if as_json:
@@ -214,6 +213,8 @@ def _tell(parts: Cronq, stored: StoredSchedule) -> None:
 
 
 def _timing(stored: StoredSchedule) -> str:
+    if stored.unreadable:
+        return "cannot be read"
     data: dict[str, Any] = dict(stored.definition.timing)
     kind = data.pop("kind")
     return f"{kind} " + " ".join(str(value) for value in data.values())

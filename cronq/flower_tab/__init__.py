@@ -16,7 +16,6 @@ from cronq.errors import CronqError, first_line
 from cronq.store import history, overview
 from cronq.store.schema import require_schema
 from cronq.store.values import OUTAGES
-from cronq.timing import timing_from
 from cronq.timing.explain import explain
 from cronq.views import iso
 
@@ -77,7 +76,7 @@ def schedules(parts: Cronq, text: str, after: str) -> list[dict[str, Any]]:
             "name": each.name,
             "task": each.definition.task,
             "tenant": each.definition.tenant,
-            "meaning": explain(timing_from(each.definition.timing)),
+            "meaning": explain(each.timing),
             "next": "" if each.next_fire_at is None else iso(each.next_fire_at),
             "state": "paused" if each.paused_at else "set aside" if each.fault else "active",
             "note": each.pause_note or each.fault or "",

@@ -168,7 +168,7 @@ def go_on(database: Database, term: Term, backfill_id: str) -> int:
         if row["state"] != BackfillState.RUNNING:
             return 0
         found = stored(connection.execute(select(schedule).where(schedule.c.id == row["schedule_id"])).one())
-        if found.retired_at is not None or found.fault is not None:
+        if found.retired_at is not None or found.fault is not None or found.unreadable:
             note = "its schedule is retired or set aside; resume it when the schedule is back"
             connection.execute(
                 update(backfill)
@@ -242,9 +242,9 @@ def _fires(
 
 
 def _checked_fires(database: Database, found: StoredSchedule, wanted: BackfillRange) -> Iterator[datetime]:
-    timing = timing_from(found.definition.timing)
+    timing = found.timing
     name = f"schedule {found.name!r}"
-    if found.retired_at is not None or found.fault is not None:
+    if found.retired_at is not None or found.fault is not None or found.unreadable:
         raise BackfillRefused(f"{name} is retired or set aside; declare it anew first")
     if isinstance(timing, Delay):
         raise BackfillRefused(f"{name} runs a fixed delay after its own end: it has no past fire times")

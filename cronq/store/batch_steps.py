@@ -16,7 +16,7 @@ from cronq.schedule import Schedule
 from cronq.store.agenda import DueJob, insert_job, insert_jobs, read_due
 from cronq.store.batches import CHUNK, count_items, read_batch
 from cronq.store.database import Database
-from cronq.store.schedules import from_data
+from cronq.store.definitions import from_data
 from cronq.store.tables import UNFINISHED_ITEM, batch, job, schedule_version
 from cronq.store.terms import Term, hold_term
 

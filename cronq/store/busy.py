@@ -7,6 +7,7 @@ from typing import Any, Final
 from sqlalchemy import CompoundSelect, Select, select, text, union
 
 from cronq.store.database import Database
+from cronq.store.definitions import readable_part
 from cronq.store.tables import ACTIVE_HEAD, FOR_ROOM, batch, job, schedule
 
 _GOING_ON: Final = (
@@ -57,4 +58,4 @@ def buffers_of(database: Database, ids: Sequence[str]) -> dict[str, int]:
         return {}
     with database.autocommit() as connection:
         found = connection.execute(_definitions(database), {"ids": list(ids)})
-        return {row.id: int(row.definition["buffer"]) for row in found}
+        return {row.id: readable_part(row.definition, name="", task="").buffer for row in found}

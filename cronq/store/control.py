@@ -62,6 +62,7 @@ def resume(database: Database, name: str, *, limit: int, version: int | None = N
         found = _lock(connection, database, name, version)
         if found.paused_at is None:
             raise ScheduleRefused(f"schedule {name!r} is not paused")
+        require_readable(found)
         now = database.clock_in(connection)
         timing = timing_from(found.definition.timing)
         upcoming = found.next_fire_at
@@ -85,6 +86,7 @@ def trigger(database: Database, name: str, *, dedup_key: str | None = None) -> t
     found = get_schedule(database, name)
     if found.retired_at is not None:
         raise ScheduleRefused(f"schedule {name!r} is retired: nothing declares it any more")
+    require_readable(found)
     now = database.clock()
     demanded = job_of(found, now, due_at=now, trigger=Trigger.MANUAL)
     demanded.id = demanded_job_id(None if dedup_key is None else f"{found.id} {dedup_key}")
@@ -123,6 +125,12 @@ def delete(database: Database, name: str, *, version: int | None = None) -> Stor
         _require_ours(found)
         retire(database, connection, [found.id])
     return found
+
+
+def require_readable(found: StoredSchedule) -> None:
+    """Raise `ScheduleRefused` if what can be read of a schedule is not all of it."""
+    if (why := found.unreadable) is not None:
+        raise ScheduleRefused(f"schedule {found.name!r} is set aside: {why}")
 
 
 def _lock(connection: Connection, database: Database, name: str, version: int | None) -> StoredSchedule:

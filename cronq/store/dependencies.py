@@ -6,12 +6,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, case, select, text, update
+from sqlalchemy import Connection, Row, bindparam, case, select, text, update
 
 from cronq.job import ENDS, State
 from cronq.schedule import After, Reason, schedule_id
 from cronq.store.database import Database
-from cronq.store.schedules import from_data
+from cronq.store.schedules import stored
 from cronq.store.tables import AWAITING, batch, job, schedule
 from cronq.store.terms import Term, hold_term
 
@@ -54,7 +54,7 @@ def waiting_for_others(database: Database, *, seen: WaitingJob | None = None, li
     with database.autocommit() as connection:
         rows = connection.execute(query, {"limit": limit}).all()
         after = _afters(connection, {row.schedule_id for row in rows})
-        found = [WaitingJob(row.id, row.fire_time, after[row.schedule_id]) for row in rows]
+        found = [_waiting(row, after[row.schedule_id]) for row in rows]
         _look_up(connection, found)
     return found
 
@@ -84,14 +84,19 @@ def let_go(database: Database, term: Term, go: Sequence[str], skip: Sequence[str
         )
 
 
-def _afters(connection: Connection, ids: Collection[str]) -> dict[str, After]:
-    """Return what each of the schedules `ids` comes after, as it is declared now."""
+def _waiting(row: Row[Any, Any, Any], after: After | None) -> WaitingJob:
+    if after is None:  # nobody knows what for: until somebody writes the schedule again
+        return WaitingJob(row.id, row.fire_time, After(()), {"": Upstream.OPEN})
+    return WaitingJob(row.id, row.fire_time, after)
+
+
+def _afters(connection: Connection, ids: Collection[str]) -> dict[str, After | None]:
+    """Return what each of the schedules `ids` comes after, as it is declared now; None: it cannot be read."""
     if not ids:
         return {}
-    rows = connection.execute(
-        select(schedule.c.id, schedule.c.definition).where(schedule.c.id.in_(list(ids)))
-    )
-    return {row.id: from_data(row.definition).after or After(()) for row in rows}
+    rows = connection.execute(select(schedule).where(schedule.c.id.in_(list(ids))))
+    found = {row.id: stored(row) for row in rows}
+    return {i: None if each.unreadable else each.definition.after or After(()) for i, each in found.items()}
 
 
 def _look_up(connection: Connection, found: Sequence[WaitingJob]) -> None:

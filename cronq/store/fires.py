@@ -17,7 +17,7 @@ from cronq.schedule import Reason
 from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule
 from cronq.store.tables import BATCH_HEAD, job, schedule_version
-from cronq.timing import Delay, Timing, fires_between, omissions, timing_from
+from cronq.timing import Delay, Timing, fires_between, omissions, timing_to_show
 
 MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -64,7 +64,7 @@ def latest_fires(database: Database, stored: StoredSchedule, count: int) -> list
     now = database.clock()
     versions = _versions(database, stored)
     born = versions[0][0] if versions else now
-    timing = timing_from(stored.definition.timing)
+    timing = stored.timing
     expected: list[datetime] = []
     fire_time = None if isinstance(timing, Delay) else timing.previous(now)
     while fire_time is not None and fire_time >= born and len(expected) < count:
@@ -76,7 +76,7 @@ def latest_fires(database: Database, stored: StoredSchedule, count: int) -> list
 
 def next_fires(stored: StoredSchedule, now: datetime, count: int) -> list[datetime]:
     """Return the next `count` fire times, paused or not."""
-    timing = timing_from(stored.definition.timing)
+    timing = stored.timing
     if stored.retired_at is not None:
         return []
     if isinstance(timing, Delay):
@@ -88,7 +88,7 @@ def why(database: Database, stored: StoredSchedule, at: datetime) -> list[Fire]:
     """Return what became of the fire times in the minute that starts at `at`; empty if it has none there."""
     end = at + timedelta(minutes=1)
     found = fires(database, stored, at, end)[0]
-    timing = timing_from(stored.definition.timing)
+    timing = stored.timing
     if found or isinstance(timing, Delay):
         return found
     return [
@@ -98,7 +98,7 @@ def why(database: Database, stored: StoredSchedule, at: datetime) -> list[Fire]:
 
 def around(stored: StoredSchedule, at: datetime) -> tuple[datetime | None, datetime | None]:
     """Return the fire times before and after `at`."""
-    timing = timing_from(stored.definition.timing)
+    timing = stored.timing
     return timing.previous(at), timing.next(at)
 
 
@@ -203,7 +203,7 @@ def _versions(database: Database, stored: StoredSchedule) -> list[Version]:
     with database.autocommit() as connection:
         rows = list(connection.execute(query))
     starts = [row.at for row in rows]
-    timings = [timing_from(row.definition["timing"]) for row in rows]
+    timings = [timing_to_show(row.definition["timing"]) for row in rows]
     return list(zip(starts, [*starts[1:], None], timings, strict=True))
 
 

@@ -239,17 +239,18 @@ def state_of_schedules(database: Database) -> tuple[object, ...]:
 
 def firing_members(database: Database) -> list[Member]:
     """Return the schedules that fire, for counting a day's load: not the paused, set aside or retired."""
-    query = select(schedule.c.name, schedule.c.id, schedule.c.definition).where(
+    query = select(schedule).where(
         schedule.c.paused_at.is_(None), schedule.c.fault.is_(None), schedule.c.retired_at.is_(None)
     )
     with database.autocommit() as connection:
-        rows = list(connection.execute(query.order_by(schedule.c.name)))
+        found = [stored(row) for row in connection.execute(query.order_by(schedule.c.name))]
     return [
         Member(
-            row.name,
-            timing_from(with_hash_id(row.definition["timing"], row.id)),
-            timedelta(seconds=row.definition.get("jitter", 0)),
-            row.id,
+            each.name,
+            timing_from(with_hash_id(each.definition.timing, each.id)),
+            each.definition.jitter,
+            each.id,
         )
-        for row in rows
+        for each in found
+        if not each.unreadable
     ]

@@ -1,23 +1,28 @@
 """Which schedules are there? Their definitions, their versions, and who may change them."""
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, delete, select, text, update
 
-from cronq.errors import JobRefused, UnknownSchedule
+from cronq.errors import JobRefused, UnknownSchedule, first_line
 from cronq.job import State, Trigger
-from cronq.schedule import After, CatchUp, Join, Overlap, Schedule
+from cronq.schedule import Schedule
 from cronq.store.database import Database
+from cronq.store.definitions import from_data, readable_part, to_data
 from cronq.store.tables import BATCH_HEAD, batch, job, schedule, schedule_version
 from cronq.store.values import chunks
+from cronq.timing import Timing, Unreadable, timing_to_show
 
 LONGEST_NAME: Final = 255
 TOP_PRIORITY: Final = 9
-DURATIONS: Final = ("catch_up_window", "jitter", "spread")
+CANNOT_BE_READ: Final = (
+    "its stored definition cannot be read ({}): another version of cronq wrote it, "
+    "or somebody changed it by hand; update cronq, or write the schedule again"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,17 @@ class StoredSchedule:
         """The schedule's name."""
         return self.definition.name
 
+    @property
+    def timing(self) -> Timing:
+        """When it is due: for all that show it, so it is `Unreadable` instead of an error."""
+        return timing_to_show(self.definition.timing)
+
+    @property
+    def unreadable(self) -> str | None:
+        """Why it must not be acted on: its definition is only what could be read of it; None: it is whole."""
+        timing = self.timing
+        return (self.fault or CANNOT_BE_READ.format(timing.why)) if isinstance(timing, Unreadable) else None
+
 
 def check_schedule(declared: Schedule) -> None:
     """Raise `JobRefused` for what could be declared but not stored or sent."""
@@ -68,42 +84,16 @@ def check_schedule(declared: Schedule) -> None:
         raise JobRefused(f"pause_after={declared.pause_after}: it takes at least one failure")
 
 
-def to_data(declared: Schedule) -> dict[str, Any]:
-    """Return `declared` as JSON-able data; durations in seconds."""
-    data = asdict(declared)
-    data["args"] = list(declared.args)
-    for name in DURATIONS:
-        data[name] = data[name].total_seconds()
-    return data
-
-
-def from_data(data: dict[str, Any]) -> Schedule:
-    """Return the schedule that `to_data` wrote, also if an older or a newer version of cronq did."""
-    read: dict[str, Callable[[Any], Any]] = {
-        "args": tuple,
-        "overlap": Overlap,
-        "catch_up": CatchUp,
-        "after": _after,
-        **dict.fromkeys(DURATIONS, lambda seconds: timedelta(seconds=seconds)),
-    }
-    known = {each.name for each in fields(Schedule)}
-    return Schedule(**{name: read.get(name, _same)(value) for name, value in data.items() if name in known})
-
-
-def _after(data: dict[str, Any] | None) -> After | None:
-    if data is None:
-        return None
-    return After(tuple(data["schedules"]), Join(data["join"]), on_failure=data["on_failure"])
-
-
-def _same(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    return value
-
-
 def stored(row: Row[Any]) -> StoredSchedule:
-    """Return the value of one row of the schedule table."""
+    """Return the value of one row of the schedule table; with a fault if its definition cannot be read."""
+    fault = row.fault
+    try:
+        definition = from_data({**row.definition, "name": row.name})  # its id comes from the name
+    except Exception as error:  # noqa: BLE001 - any JSON may stand there; the other schedules go on
+        definition = readable_part(row.definition, name=row.name, task=row.task)
+        fault = CANNOT_BE_READ.format(first_line(error))
     return StoredSchedule(
-        definition=from_data(row.definition),
+        definition=definition,
         version=row.version,
         source=row.source,
         shard=row.shard,
@@ -112,7 +102,7 @@ def stored(row: Row[Any]) -> StoredSchedule:
         pause_note=row.pause_note,
         resumed_at=row.resumed_at,
         retired_at=row.retired_at,
-        fault=row.fault,
+        fault=fault,
     )
 
 

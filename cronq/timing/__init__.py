@@ -5,12 +5,12 @@ from cronq.timing.bounds import Bounded, Union, after_end
 from cronq.timing.calendars import Calendar, calendar_from
 from cronq.timing.catch_up import CaughtUp, Decision, Fold, catch_up
 from cronq.timing.cron import Cron
-from cronq.timing.data import timing_from, with_calendars, with_hash_id
+from cronq.timing.data import timing_from, timing_to_show, with_calendars, with_hash_id
 from cronq.timing.durations import duration
 from cronq.timing.errors import InvalidTiming
 from cronq.timing.exclusions import Excluding
 from cronq.timing.jitter import group_offset, jitter
-from cronq.timing.periods import At, Delay, Every
+from cronq.timing.periods import At, Delay, Every, Unreadable
 from cronq.timing.rrule import RRule
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "RRule",
     "Timing",
     "Union",
+    "Unreadable",
     "after_end",
     "calendar_from",
     "catch_up",
@@ -38,6 +39,7 @@ __all__ = [
     "jitter",
     "omissions",
     "timing_from",
+    "timing_to_show",
     "with_calendars",
     "with_hash_id",
 ]

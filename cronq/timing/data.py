@@ -13,7 +13,7 @@ from cronq.timing.calendars import calendar_from
 from cronq.timing.cron import Cron
 from cronq.timing.errors import InvalidTiming
 from cronq.timing.exclusions import Excluding
-from cronq.timing.periods import At, Delay, Every
+from cronq.timing.periods import At, Delay, Every, Unreadable
 from cronq.timing.rrule import RRule
 
 
@@ -26,6 +26,14 @@ def timing_from(data: Mapping[str, Any]) -> Timing:
             f"the data is not JSON ({error})", field="timing", suggestion="store what to_data() returns"
         ) from None
     return _timing(key)
+
+
+def timing_to_show(data: Mapping[str, Any]) -> Timing:
+    """Return the timing that `data` describes; `Unreadable` if it describes none."""
+    try:
+        return timing_from(data)
+    except InvalidTiming as error:
+        return Unreadable(str(error))
 
 
 @lru_cache(maxsize=8192)

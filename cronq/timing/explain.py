@@ -11,7 +11,7 @@ from cronq.timing.exclusions import Excluding
 from cronq.timing.explain_days import days_phrase
 from cronq.timing.expression import Expression
 from cronq.timing.fields import HOUR, MINUTE, SECOND, Kind
-from cronq.timing.periods import At, Delay, Every
+from cronq.timing.periods import At, Delay, Every, Unreadable
 from cronq.timing.phrases import numbers, series, stepped
 from cronq.timing.rrule import RRule
 
@@ -49,6 +49,8 @@ def explain(timing: Timing) -> str:  # noqa: PLR0911 - each kind of timing has i
             instead = {"skip": "does not run", "next": "runs on the next business day instead"}
             then = instead.get(timing.then, "runs on the previous business day instead")
             return f"{explain(timing.of)} What the calendar {timing.calendar.name!r} closes {then}."
+        case Unreadable():
+            return "Nobody knows when: its stored definition cannot be read."
         case _:
             return repr(timing)
 

@@ -1,4 +1,4 @@
-"""Timings without a calendar: a fixed rate, a pause after each job, once. Exact to the microsecond."""
+"""Timings without a calendar: a fixed rate, a pause after each job, once, never. Exact to the microsecond."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -113,6 +113,31 @@ class At:
     def daily_bound(self) -> float:
         """Return how many fires one day can have."""
         return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Stands for stored data that is no timing, wherever it is only shown: nobody knows when it is due."""
+
+    why: str
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return None."""
+        del after
+        return None
+
+    def previous(self, before: datetime) -> datetime | None:
+        """Return None."""
+        del before
+        return None
+
+    def to_data(self) -> dict[str, Any]:
+        """Return data from which `timing_from` builds nothing."""
+        return {"kind": "unreadable"}
+
+    def daily_bound(self) -> float:
+        """Return 0."""
+        return 0
 
 
 def seconds(span: timedelta) -> int | float:

@@ -14,7 +14,7 @@ from cronq.store import history, overview
 from cronq.store.fires import Fire, around, fires, latest_fires, next_fires, why
 from cronq.store.schedules import StoredSchedule, get_schedule
 from cronq.telemetry.masking import without_secrets
-from cronq.timing import InvalidTiming, timing_from
+from cronq.timing import InvalidTiming
 from cronq.timing.bounds import tz_of
 from cronq.timing.explain import explain
 from cronq.timing.moments import moment_on
@@ -80,7 +80,7 @@ def one_schedule(
         if not FIRST_YEAR <= since.year < LAST_YEAR:
             raise HTTPException(404)
         past, more = fires(parts.database, stored, since, since + timedelta(days=31), limit=100)
-    timing = timing_from(stored.definition.timing)
+    timing = stored.timing
     filled = calendar.empty_calendar(timing.daily_bound(), zone_of(tz_of(timing)), now)
     counted = history.outcomes(parts.database, stored, filled.start, now, limit=calendar.MOST_JOBS)
     recent = history.recent_jobs(parts.database, [stored], CHARTED)[stored.id]
@@ -104,7 +104,7 @@ def one_schedule(
 
 def described(stored: StoredSchedule) -> dict[str, Any]:
     """Return a schedule as the pages show it."""
-    timing = timing_from(stored.definition.timing)
+    timing = stored.timing
     expression = stored.definition.timing.get("expression")
     return schedule_fields(stored) | {
         "meaning": explain(timing),
@@ -121,7 +121,7 @@ def _next(stored: StoredSchedule, at: datetime) -> datetime | None:
 
 def _answer(request: Request, stored: StoredSchedule, text: str, now: datetime) -> dict[str, Any]:
     """Return what became of the fire times in the minute that `text` names on the schedule's own clocks."""
-    zone = ZoneInfo(tz_of(timing_from(stored.definition.timing)))
+    zone = ZoneInfo(tz_of(stored.timing))
     try:
         moment = moment_on(zone, text, now)
         if not FIRST_YEAR <= moment.year < LAST_YEAR:

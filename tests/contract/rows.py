@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from threading import Barrier
 from typing import Any, TypeVar
 
-from sqlalchemy import select, text
+from sqlalchemy import select, text, update
 
 from cronq.job import TELLING, Outcome, State, Trigger, scheduled_job_id
 from cronq.schedule import Schedule, schedule_id
@@ -18,6 +18,7 @@ from cronq.store.database import Database
 from cronq.store.jobs import attempts_of, get_job
 from cronq.store.schedules import Change, write_changes
 from cronq.store.tables import job as job_table
+from cronq.store.tables import schedule as schedule_table
 from cronq.store.terms import Term, begin_term
 from cronq.timing import Every
 
@@ -75,6 +76,14 @@ class Rows:
         with self.database.begin() as connection:
             write_changes(self.database, connection, [change], source="code:x", actor="a test")
         return definition.id
+
+    def write_by_hand(self, name: str, change: object) -> None:
+        """Change a schedule's stored definition behind cronq's back; what is no dict takes its place."""
+        where = schedule_table.c.name == name
+        with self.database.begin() as connection:
+            was = connection.execute(select(schedule_table.c.definition).where(where)).scalar_one()
+            wanted = {**was, **change} if isinstance(change, dict) else change
+            connection.execute(update(schedule_table).where(where).values(definition=wanted))
 
     def set(self, job_id: str, **columns: str) -> None:
         """Set columns to SQL expressions."""

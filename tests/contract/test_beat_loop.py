@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.exc import OperationalError
 
 from cronq.beat.loop import BeatLoop, Upkeep
@@ -14,13 +14,15 @@ from cronq.beat.planning import Planning
 from cronq.beat.publishing import Publishing
 from cronq.clock import Sighting, StoreClock
 from cronq.delivery.failure import PublishFailed
-from cronq.errors import NotLeader
+from cronq.errors import NotLeader, ScheduleRefused
 from cronq.job import State
 from cronq.schedule import Overlap, schedule_id
 from cronq.settings import Settings
 from cronq.store import agenda as store
 from cronq.store.agenda import DueJob
-from cronq.store.schedules import get_schedule
+from cronq.store.control import trigger
+from cronq.store.schedules import get_schedule, list_schedules
+from cronq.store.tables import schedule
 from cronq.store.terms import Term
 from cronq.timing import Every
 
@@ -234,6 +236,46 @@ def test_one_schedule_that_cannot_be_planned_is_set_aside_and_the_others_go_on(w
     assert stored.next_fire_at is None
     assert get_schedule(world.rows.database, "good").fault is None
     assert {job.schedule_name for job in world.loop.publishing.agenda._jobs.values()} == {"good"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"overlap": "a word of a newer version"},
+        {"catch_up": "a word of a newer version"},
+        {"jitter": "soon"},
+        {"after": {"schedules": ["good"]}},
+        {"priority": "high"},
+        {"pause_after": [3]},
+        {"timing": {"kind": "a word of a newer version"}},
+        {"timing": {"kind": "every"}},
+        {"timing": "soon"},
+        [],
+        "text",
+    ],
+)
+def test_one_schedule_whose_definition_cannot_be_read_is_set_aside_and_the_others_go_on(
+    world: World, change: Any
+) -> None:
+    database = world.rows.database
+    world.rows.schedule("good", first_in=10)
+    world.rows.schedule("bad", first_in=5)
+    world.rows.write_by_hand("bad", change)
+    world.step()
+    with database.autocommit() as connection:
+        fault = connection.execute(select(schedule.c.fault).where(schedule.c.name == "bad")).scalar_one()
+    assert "cannot be read" in fault
+    assert get_schedule(database, "good").fault is None
+    assert {job.schedule_name for job in world.loop.publishing.agenda._jobs.values()} == {"good"}
+    # Everybody who lists schedules sees it, and nobody acts on what is left of it.
+    assert [(each.name, each.fault) for each in list_schedules(database)] == [("bad", fault), ("good", None)]
+    with pytest.raises(ScheduleRefused, match="cannot be read"):
+        trigger(database, "bad")
+    # Writing it again mends it.
+    world.rows.schedule("bad", first_in=5)
+    world.look_again()
+    world.step()
+    assert "bad" in {job.schedule_name for job in world.loop.publishing.agenda._jobs.values()}
 
 
 def test_a_fire_time_beside_a_running_job_is_skipped_with_a_reason(world: World) -> None:

@@ -9,8 +9,8 @@ from cronq import cron, delay
 from cronq.beat.catalog import examine
 from cronq.beat.dependencies import link
 from cronq.schedule import After, Join, Schedule
+from cronq.store.definitions import from_data, to_data
 from cronq.store.dependencies import Upstream
-from cronq.store.schedules import from_data, to_data
 from cronq.timing import Cron
 from cronq.upkeep.dependency_resolver import decide
 

@@ -109,6 +109,30 @@ def test_the_shell_completes_names(shell: Steering, monkeypatch: pytest.MonkeyPa
     assert result.stdout.strip() == "plain,nightly"
 
 
+def test_a_schedule_whose_definition_cannot_be_read_is_listed_and_only_a_whole_new_one_mends_it(
+    shell: Steering,
+) -> None:
+    for name in ("bad", "good"):
+        shell("schedules", "add", name, "--task", "shop.work", "--every", "1h")
+    shell.rows.write_by_hand("bad", {"overlap": "a word of a newer version", "jitter": "soon"})
+    bad, good = shell.json("schedules", "list")["items"]
+    assert "cannot be read" in bad["fault"]
+    assert good["fault"] is None
+    table = shell("schedules", "list").output
+    assert "set aside: its stored definition cannot be read" in table
+    assert shell.json("schedules", "show", "bad")["next_fires"] == []
+    assert "set aside" in shell("schedules", "show", "bad").output
+    assert shell("why", "bad", "12:00").exit_code in (0, FAILED)  # FAILED: it was not due then
+    for words in (("schedules", "edit", "bad", "--queue", "q"), ("schedules", "run", "bad")):
+        refused = shell(*words)
+        assert (refused.exit_code, "cannot be read" in refused.output) == (REFUSED, True), refused.output
+    assert "cannot be read" in shell("next", "--schedule", "bad").output
+    assert shell("heatmap").exit_code == 0
+    shell("schedules", "delete", "bad", "--yes")
+    assert shell("schedules", "add", "bad", "--task", "shop.work", "--every", "1h").exit_code == 0
+    assert shell.json("schedules", "show", "bad")["fault"] is None
+
+
 # -- jobs --------------------------------------------------------------------------------------------------
 
 

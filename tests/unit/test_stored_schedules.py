@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from cronq.schedule import CatchUp, Overlap, Schedule
-from cronq.store.schedules import from_data, to_data
+from cronq.store.definitions import from_data, to_data
 
 FULL = Schedule(
     name="n",

@@ -12,8 +12,9 @@ from cronq.job import scheduled_job_id
 from cronq.schedule import After, Join
 from cronq.store.schedules import Change, get_schedule, write_changes
 from cronq.timing import Calendar, Every
+from tests.contract.rows import Rows
 
-from .steps import declare, end, plan, turn_back
+from .steps import PAGE, declare, end, plan, turn_back
 
 
 def test_a_schedule_is_written_read_changed_and_deleted(client: TestClient) -> None:
@@ -182,3 +183,33 @@ def test_a_fan_out_and_an_order_are_written_as_code_would_declare_them(
     circle = client.put("/api/schedules/extract", json=body | {"after": "report"})
     assert (circle.status_code, circle.json()["code"]) == (422, "invalid-schedule")
     assert "comes after itself: extract → report → extract" in circle.json()["detail"]
+
+
+@pytest.mark.parametrize("change", [{"overlap": "newer"}, {"timing": {"kind": "newer"}}, {"timing": 7}, []])
+def test_a_schedule_whose_definition_cannot_be_read_is_shown_and_can_be_written_again(
+    client: TestClient, parts: Cronq, change: object
+) -> None:
+    body = {"task": "demo.work", "every": 60}
+    for name in ("bad", "good"):
+        client.put(f"/api/schedules/{name}", json=body)
+    Rows(parts.database).write_by_hand("bad", change)
+    listed = {each["name"]: each["meaning"] for each in client.get("/api/schedules").json()["items"]}
+    assert "cannot be read" in listed["bad"]
+    assert listed["good"].startswith("Every")
+    paths = [
+        "schedules/bad",
+        "fires?schedule=bad",
+        "versions?schedule=bad",
+        "calendars",
+        "overview",
+        "queues",
+    ]
+    for path in paths:
+        assert client.get(f"/api/{path}").status_code == 200, path
+    for path in ("/", "/day", "/schedules", "/schedules/bad", "/schedules/bad?at=12:00"):
+        page = client.get(path, headers=PAGE)
+        assert page.status_code == 200, path
+    assert "cannot be read" in client.get("/schedules/bad", headers=PAGE).text
+    assert client.post("/api/schedules/bad/trigger").status_code == 409
+    assert client.put("/api/schedules/bad", json=body).json()["fault"] is None
+    assert client.get("/api/schedules/bad").json()["meaning"].startswith("Every")
