@@ -50,7 +50,12 @@ def begin_batch(database: Database, head_id: str) -> tuple[DueJob, Schedule]:
                 callback_url=declared.callback_url,
                 created_at=database.now(),
             )
-            .on_conflict_do_nothing()
+            # It is there if an attempt died, or if it ended and its job was sent back: then it goes on.
+            .on_conflict_do_update(
+                index_elements=[batch.c.id],
+                set_={"ended_at": None, "counts": None, "cancelled_at": None},
+                where=batch.c.ended_at.is_not(None),
+            )
         )
     return head, declared
 

@@ -12,9 +12,10 @@ from cronq.beat.planner import CatchUpSpread, plan
 from cronq.context import lease
 from cronq.errors import BatchRefused, LeaseLost, NotLeader, UnknownBatch
 from cronq.job import State, batch_end_job_id, scheduled_job_id
-from cronq.schedule import schedule_id
+from cronq.schedule import Reason, schedule_id
 from cronq.store import batches
-from cronq.store.agenda import foreign_jobs
+from cronq.store.agenda import foreign_jobs, mark_skipped
+from cronq.store.attempts import bury
 from cronq.store.batch_steps import end_batch
 from cronq.store.busy import busy_schedules
 from cronq.store.control import trigger
@@ -283,6 +284,46 @@ def test_of_a_batch_one_webhook_tells_each_end_and_its_items_are_quiet(floor: Fl
     first, second = (each["batch"] for each in told(floor.database))
     assert (first["batch_id"], first["status"], first["completed"], first["failed"]) == (head, "failed", 1, 1)
     assert (second["status"], second["completed"], second["failed"]) == ("completed", 2, 0)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "buried"])
+def test_a_batch_that_ends_before_its_items_are_looked_for_ends_like_any_other(
+    floor: Floor, how: str
+) -> None:
+    head = floor.head(callback_url="https://example.org/hook", on_complete="t")
+    if how == "cancelled":
+        request_cancel(floor.database, head)
+    else:
+        assert bury(floor.database, head, kind="unknown_task", error="nobody knows it")
+    for _ in range(2):
+        floor.look()
+    status = "cancelled" if how == "cancelled" else "failed"
+    (end,) = (each["batch"] for each in told(floor.database))
+    assert (end["batch_id"], end["status"], end["total"]) == (head, status, 0)
+    assert floor.status(head) == status
+    assert floor.rows.state(batch_end_job_id(head)) is State.SCHEDULED
+
+
+def test_a_batch_that_is_sent_back_before_its_items_were_looked_for_goes_on_and_ends_again(
+    floor: Floor,
+) -> None:
+    head = floor.head(fan_out={"items": ["a"]}, callback_url="https://example.org/hook")
+    assert bury(floor.database, head, kind="unknown_task", error="nobody knows it")
+    floor.look()
+    retry_dead(floor.database, head)
+    floor.expand(head)
+    assert floor.rows.settle(head)
+    floor.settle(floor.items(head)["a"])
+    floor.look()
+    first, second = (each["batch"] for each in told(floor.database))
+    assert (first["status"], second["status"], second["completed"]) == ("failed", "completed", 1)
+
+
+def test_a_fire_time_of_a_fan_out_that_is_left_out_is_no_batch(floor: Floor) -> None:
+    head = floor.head(callback_url="https://example.org/hook")
+    mark_skipped(floor.database, [head], Reason.OVERLAP)
+    with pytest.raises(UnknownBatch):
+        floor.status(head)
 
 
 def test_an_item_with_a_callback_of_its_own_is_told_by_itself(floor: Floor) -> None:

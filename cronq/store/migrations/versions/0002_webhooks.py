@@ -1,4 +1,7 @@
-"""The end of a job with a callback adds the job that tells of it: in its transaction, whoever ends it."""
+"""The end of a job with a callback adds the job that tells of it: in its transaction, whoever ends it.
+
+The end of a job that was to find a batch's items, and never began, adds the batch, which tells of its end itself.
+"""
 
 from alembic import op
 
@@ -15,6 +18,19 @@ _ADD = """
         {uuid}, 'webhook', 'cronq.webhook', '[]', {kwargs}, 'allow', {false}, 'SCHEDULED',
         NEW.finished_at, NEW.finished_at, NEW.finished_at
     );
+"""
+
+_NOT_BEGUN = """NEW.batch_id = NEW.id AND NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL
+    AND NEW.state NOT IN ('SKIPPED', 'COMPLETED')"""
+
+_ADD_BATCH = """
+    INSERT INTO cronq_batch (
+        id, schedule_id, schedule_name, fire_time, task, on_complete, callback_url, created_at, cancelled_at
+    ) SELECT
+        NEW.id, NEW.schedule_id, NEW.schedule_name, NEW.fire_time, NEW.task, {on_complete}, {callback_url},
+        NEW.finished_at, CASE NEW.state WHEN 'CANCELLED' THEN NEW.finished_at END
+    FROM cronq_schedule_version WHERE schedule_id = NEW.schedule_id AND version = NEW.schedule_version
+    ON CONFLICT DO NOTHING;
 """
 
 _UUID4_SQLITE = """lower(
@@ -34,6 +50,14 @@ def upgrade() -> None:
             f"CREATE TRIGGER cronq_job_webhook AFTER UPDATE OF finished_at ON cronq_job WHEN {_ENDED} "
             f"BEGIN {add} END"
         )
+        add = _ADD_BATCH.format(
+            on_complete="json_extract(definition, '$.on_complete')",
+            callback_url="json_extract(definition, '$.callback_url')",
+        )
+        op.execute(
+            f"CREATE TRIGGER cronq_job_batch AFTER UPDATE OF finished_at ON cronq_job WHEN {_NOT_BEGUN} "
+            f"BEGIN {add} END"
+        )
         return
     add = _ADD.format(
         uuid="CAST(gen_random_uuid() AS varchar)",
@@ -48,11 +72,25 @@ def upgrade() -> None:
         CREATE TRIGGER cronq_job_webhook AFTER UPDATE OF finished_at ON cronq_job
         FOR EACH ROW WHEN ({_ENDED}) EXECUTE FUNCTION cronq_job_webhook()
     """)
+    add = _ADD_BATCH.format(
+        on_complete="definition ->> 'on_complete'", callback_url="definition ->> 'callback_url'"
+    )
+    op.execute(f"""
+        CREATE FUNCTION cronq_job_batch() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN {add} RETURN NULL; END $$
+    """)
+    op.execute(f"""
+        CREATE TRIGGER cronq_job_batch AFTER UPDATE OF finished_at ON cronq_job
+        FOR EACH ROW WHEN ({_NOT_BEGUN}) EXECUTE FUNCTION cronq_job_batch()
+    """)
 
 
 def downgrade() -> None:
     if op.get_bind().dialect.name == "sqlite":
         op.execute("DROP TRIGGER cronq_job_webhook")
+        op.execute("DROP TRIGGER cronq_job_batch")
         return
     op.execute("DROP TRIGGER cronq_job_webhook ON cronq_job")
     op.execute("DROP FUNCTION cronq_job_webhook()")
+    op.execute("DROP TRIGGER cronq_job_batch ON cronq_job")
+    op.execute("DROP FUNCTION cronq_job_batch()")
