@@ -22,6 +22,21 @@ class SchemaError(CronqError):
         super().__init__(f"the database {url} {state}; nothing was started or changed. Run: cronq db upgrade")
 
 
+class IncompleteSchema(SchemaError):
+    """The database says that it has a version of cronq's schema, and has not all of it."""
+
+    def __init__(self, url: str, found: str, missing: list[str]) -> None:
+        self.found = self.wanted = found
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        CronqError.__init__(
+            self,
+            f"the database {url} says that it has cronq schema {found}, but it has no {missing[0]}{more}: a "
+            "development version of cronq made it, probably. Nothing was started or changed. If nobody needs "
+            "what is in it, remove it (of SQLite: its file) while nothing uses it; otherwise set "
+            "CRONQ_DATABASE_URL to another one",
+        )
+
+
 class StoreUnavailable(CronqError):
     """A store that cronq needs does not answer."""
 

@@ -7,10 +7,11 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
-from cronq.errors import SchemaError, StoreUnavailable
+from cronq.errors import IncompleteSchema, SchemaError, StoreUnavailable
 from cronq.store.database import Database, is_outage
+from cronq.store.tables import metadata
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 VERSION_TABLE = "cronq_schema"
@@ -49,7 +50,8 @@ def wanted_version() -> str:
 def upgrade(database: Database) -> str:
     """Apply every missing migration in one transaction, and return the version reached.
 
-    Several processes may call this at once: the others wait, and then find nothing to do.
+    Several processes may call this at once: the others wait, and then find nothing to do. Raises
+    `IncompleteSchema` if tables or columns are missing all the same.
     """
     try:
         with database.begin() as connection:
@@ -60,11 +62,28 @@ def upgrade(database: Database) -> str:
             config = _config()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+            _require_all(connection, database.url)
     except Exception as error:
         if is_outage(error):
             raise StoreUnavailable("the database", database.url, error) from error
         raise
     return wanted_version()
+
+
+def _require_all(connection: Connection, url: str) -> None:
+    """Raise `IncompleteSchema` if a table or a column is missing, whatever the version says."""
+    looked = inspect(connection)
+    there = {
+        table: {each["name"] for each in looked.get_columns(table)} for table in looked.get_table_names()
+    }
+    missing = [
+        f"column {table.name}.{column.name}" if table.name in there else f"table {table.name}"
+        for table in metadata.sorted_tables
+        for column in table.columns
+        if column.name not in there.get(table.name, ())
+    ]
+    if missing:
+        raise IncompleteSchema(url, wanted_version(), list(dict.fromkeys(missing)))
 
 
 def _context(connection: Connection) -> MigrationContext:

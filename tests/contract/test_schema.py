@@ -7,7 +7,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect, text
 
-from cronq.errors import SchemaError, StoreUnavailable
+from cronq.errors import IncompleteSchema, SchemaError, StoreUnavailable
 from cronq.store.database import Database
 from cronq.store.schema import PATIENCE, VERSION_TABLE, require_schema, upgrade
 from cronq.store.tables import metadata
@@ -60,6 +60,28 @@ def test_another_schema_is_refused(database: Database) -> None:
         require_schema(database)
 
 
+@pytest.mark.parametrize(
+    ("change", "missing"),
+    [
+        ("ALTER TABLE cronq_batch DROP COLUMN callback_url", "column cronq_batch.callback_url:"),
+        ("DROP TABLE cronq_token", "table cronq_token:"),
+    ],
+)
+def test_a_schema_that_is_not_all_there_is_refused_and_stays_as_it_is(
+    database: Database, change: str, missing: str
+) -> None:
+    with database.begin() as connection:
+        connection.execute(text(change))
+        connection.execute(text("INSERT INTO cronq_deploy VALUES ('code:x', 'stamp', 'now')"))
+    for _ in range(2):
+        with pytest.raises(IncompleteSchema) as caught:
+            upgrade(database)
+        assert missing in str(caught.value)
+        assert "CRONQ_DATABASE_URL" in str(caught.value)
+    with database.begin() as connection:
+        assert connection.execute(text("SELECT stamp FROM cronq_deploy")).scalar_one() == "stamp"
+
+
 def test_a_database_that_is_away_is_told_from_one_without_a_schema() -> None:
     url = f"postgresql+psycopg://me:hunter2@127.0.0.1:{free_port()}/x"
     with pytest.raises(StoreUnavailable) as caught:
@@ -72,6 +94,7 @@ def test_a_migration_may_take_longer_than_any_other_transaction(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = Database(database_url)
+    upgrade(database)
     seen: dict[str, str] = {}
 
     def look(config: Any, _revision: str) -> None:
