@@ -8,6 +8,7 @@ from anyio import to_thread
 from fastapi import FastAPI
 
 from cronq.api import (
+    backfill_form,
     backfills,
     batches,
     dead,
@@ -65,6 +66,7 @@ def create_app(parts: Cronq, *, host: str = "127.0.0.1") -> FastAPI:
     problems.install(app)
     for part in (jobs, batches, backfills, schedules, history, dead, events, system, metrics):
         app.include_router(part.router, responses=reply.problems(*EVERYWHERE))
+    app.include_router(backfill_form.router)
     install_pages(app)
     app.add_middleware(
         Gate,

@@ -1,18 +1,18 @@
 """`/api/backfills`: run past fire times of a schedule again, at a pace of their own."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from cronq.api.asked import BackfillIn, Name
-from cronq.api.gate import caller_of
+from cronq.api.gate import Caller, caller_of
 from cronq.api.models import Backfill, Backfills
 from cronq.api.reply import parts_of, problems, reply
 from cronq.app import Cronq
 from cronq.coordination.notices import send_notice
 from cronq.store import backfills as store
-from cronq.store.backfills import BackfillState
+from cronq.store.backfills import BackfillRange, BackfillState
 
 router = APIRouter(prefix="/api", tags=["backfills"])
 
@@ -25,8 +25,7 @@ def start_backfill(request: Request, name: str, wanted: BackfillIn) -> Response:
     if wanted.dry_run:
         seen = store.preview(parts.database, name, what)
         return reply({"fires": seen.fires, "runs": seen.runs, "first": list(seen.first)})
-    made = store.start(parts.database, name, what, actor=f"api {caller_of(request).name}")
-    _tell(parts)
+    made = begin(parts, name, what, caller_of(request))
     return reply(made, 202, {"Location": f"/api/backfills/{made['id']}"})
 
 
@@ -61,6 +60,13 @@ def resume_backfill(request: Request, backfill_id: str) -> Response:
 def cancel_backfill(request: Request, backfill_id: str) -> Response:
     """End it; its jobs that have not started never will."""
     return _set(request, backfill_id, BackfillState.CANCELLED)
+
+
+def begin(parts: Cronq, name: str, wanted: BackfillRange, caller: Caller) -> dict[str, Any]:
+    """Start a backfill for `caller`, and tell the leader; return its row."""
+    made = store.start(parts.database, name, wanted, actor=f"api {caller.name}")
+    _tell(parts)
+    return made
 
 
 def _set(request: Request, backfill_id: str, wanted: BackfillState) -> Response:

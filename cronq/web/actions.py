@@ -12,7 +12,8 @@ from fastapi.responses import RedirectResponse, Response
 from cronq.app import Cronq
 from cronq.coordination.notices import send_notice
 from cronq.errors import JobRefused, UnknownDeadLetter, UnknownJob
-from cronq.store import batches, bulk, control, jobs
+from cronq.store import backfills, batches, bulk, control, jobs
+from cronq.store.backfills import BackfillState
 from cronq.store.database import Database
 from cronq.store.dead import discard_dead_letter, discard_dead_letters, retry_dead_letter, retry_dead_letters
 from cronq.web.dead import dead_filter
@@ -153,6 +154,14 @@ def _of_batch(act: Callable[[Database, str], object]) -> Callable[[Cronq, dict[s
     return do
 
 
+def _of_backfill(wanted: BackfillState) -> Callable[[Cronq, dict[str, str]], None]:
+    def do(parts: Cronq, given: dict[str, str]) -> None:
+        backfills.set_state(parts.database, given.get("id", ""), wanted)
+        send_notice(parts.redis, parts.settings.key_prefix, "backfill")
+
+    return do
+
+
 SINGLE: Final[dict[str, Callable[[Cronq, dict[str, str]], str | None]]] = {
     "pause": _pause,
     "resume": _resume,
@@ -165,6 +174,9 @@ SINGLE: Final[dict[str, Callable[[Cronq, dict[str, str]], str | None]]] = {
     "resume_batch": _of_batch(batches.resume_batch),
     "cancel_batch": _of_batch(batches.cancel_batch),
     "retry_batch": _of_batch(batches.retry_failed),
+    "pause_backfill": _of_backfill(BackfillState.PAUSED),
+    "resume_backfill": _of_backfill(BackfillState.RUNNING),
+    "cancel_backfill": _of_backfill(BackfillState.CANCELLED),
 }
 SAID: Final = {
     "pause": "paused",
@@ -178,6 +190,9 @@ SAID: Final = {
     "resume_batch": "resumed",
     "cancel_batch": "cancelled",
     "retry_batch": "batch_retried",
+    "pause_backfill": "backfill_paused",
+    "resume_backfill": "resumed",
+    "cancel_backfill": "backfill_cancelled",
 }
 MANY: Final[dict[str, Callable[[Cronq, dict[str, str], list[str]], int]]] = {
     "cancel_ticked": _cancel_ticked,

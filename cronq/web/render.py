@@ -32,6 +32,9 @@ SAID: Final = {
     "discard_dead": "Off the list: {count}.",
     "batch_paused": "Paused: no further item starts; those that run go on.",
     "batch_retried": "Its failed items are due again.",
+    "backfill_started": "The backfill has begun.",
+    "backfill_paused": "Paused: it starts no further job; those that run go on.",
+    "backfill_cancelled": "It starts no further job; those that run go on.",
 }
 """What the page says after an action; `count`: to how many."""
 

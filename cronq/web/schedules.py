@@ -10,7 +10,8 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
 from pydantic import AwareDatetime
 
-from cronq.store import history, overview
+from cronq.store import backfills, history, overview
+from cronq.store.database import Database
 from cronq.store.fires import Fire, around, fires, latest_fires, next_fires, why
 from cronq.store.schedules import StoredSchedule, get_schedule
 from cronq.telemetry.masking import without_secrets
@@ -26,6 +27,7 @@ from cronq.web.render import page, parts_of
 PER_PAGE: Final = 50
 SPARK: Final = 20
 CHARTED: Final = 100
+BACKFILLS: Final = 5
 FIRST_YEAR, LAST_YEAR = 1970, 2200
 
 router = APIRouter(include_in_schema=False)
@@ -97,6 +99,7 @@ def one_schedule(
         drift=punctuality.drift(recent[::-1]),
         calendar=calendar.fill(filled, counted),
         versions=_versions(history.versions(parts.database, stored.id, limit=11)),
+        backfills=_backfills(parts.database, name),
         answer=_answer(request, stored, at, now) if at else None,
         at=at,
     )
@@ -111,6 +114,12 @@ def described(stored: StoredSchedule) -> dict[str, Any]:
         "zone": tz_of(timing),
         "expression": " · ".join(expression) if isinstance(expression, list) else expression,
     }
+
+
+def _backfills(database: Database, name: str) -> list[dict[str, Any]]:
+    """Return the last backfills of a schedule, the newest first."""
+    rows = backfills.list_backfills(database, schedule_name=name, limit=BACKFILLS)
+    return [backfills.get_backfill(database, row["id"]) for row in rows]
 
 
 def _next(stored: StoredSchedule, at: datetime) -> datetime | None:

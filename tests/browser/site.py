@@ -60,6 +60,10 @@ class Site:
         assert answer.status_code == 202, answer.text
         return str(answer.json()["id"])
 
+    def declare(self, name: str, **fields: object) -> None:
+        """Make or change a schedule of the API."""
+        httpx.put(f"{self.url}/api/schedules/{name}", json=fields).raise_for_status()
+
     def fail(self, **fields: object) -> str:
         """Let a job become a dead letter, and return its id."""
         (self.gates / "mended").unlink(missing_ok=True)

@@ -16,6 +16,8 @@ PAGES = [
     "/schedules/heartbeat",
     "/schedules/import-rates?at=02:30",
     "/schedules/daily-report:acme",
+    "/backfill?schedule=sync-crm&start=2026-01-01T00:00&end=2026-01-02T00:00&concurrency=1",
+    "/backfill?schedule=sync-crm&start=never&end=2026-01-02T00:00&concurrency=0",
     "/jobs",
     "/jobs/{job}",
     "/jobs/x",

@@ -15,6 +15,7 @@ PAGES = [
     "/",
     "/schedules",
     "/schedules/import-rates",
+    "/backfill?schedule=sync-crm&start=2026-01-01T00:00&end=2026-01-02T00:00&concurrency=1",
     "/jobs",
     "/jobs/{job}",
     "/batches",
