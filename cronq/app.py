@@ -106,19 +106,47 @@ class Beat:
     """One beat process: its loop, its leadership, its ear for notices."""
 
     def __init__(self, cronq: Cronq) -> None:
-        settings, app = cronq.settings, cronq.app
+        settings = cronq.settings
         self._cronq = cronq
         self._host, self._pid = socket.gethostname(), os.getpid()
-        holder = f"{self._host}:{self._pid}:{secrets.token_hex(4)}"[-64:]
+        self._holder = f"{self._host}:{self._pid}:{secrets.token_hex(4)}"[-64:]
         self._started_at = cronq.database.clock()  # not this machine's: deploys are compared
         self.clock = StoreClock()
-        self._publisher = publisher = open_publisher(
-            app, flower_names=settings.flower_names, max_payload_bytes=settings.max_payload_bytes
+        self._publisher = open_publisher(
+            cronq.app, flower_names=settings.flower_names, max_payload_bytes=settings.max_payload_bytes
         )
         lock_client = open_redis(settings.redis_url, timeout_s=max(0.2, settings.lock_s / 3))
-        self.leadership = Leadership(
+        self._board = RollCall(lock_client, prefix=settings.key_prefix, kind="beat")
+        # By this client a Redis that does not answer costs the loop a moment, not a second.
+        self._workers = RollCall(lock_client, prefix=settings.key_prefix, kind="worker")
+        self.leadership = self._build_leadership(lock_client)
+        self.loop = BeatLoop(
+            settings=settings,
+            database=cronq.database,
+            leadership=self.leadership,
+            planning=Planning(settings, cronq.database, self.clock, shard=0),
+            publishing=Publishing(cronq.database, self._publisher, self.clock, self._offers),
+            clock=self.clock,
+            sight=cronq.sight_clocks,
+            begin_term=self._take_over,
+            upkeep=self._build_upkeep(),
+        )
+        self._listener = NoticeListener(
+            open_redis(settings.redis_url), settings.key_prefix, self._take_notice
+        )
+        self._dead_letters = DeadLetterKeeper(
+            cronq.database,
+            DeadLetterQueue(cronq.app, f"{settings.key_prefix.rstrip(':') or 'cronq'}.dead"),
+            leads=lambda: self.leadership.current() is not None,
+            read_malformed=lambda: read_malformed(cronq.redis, settings.key_prefix),
+            drop_malformed=lambda: drop_malformed(cronq.redis, settings.key_prefix),
+        )
+
+    def _build_leadership(self, client: redis.Redis) -> Leadership:
+        settings = self._cronq.settings
+        return Leadership(
             lock=LeaderLock(
-                lock_client, prefix=settings.key_prefix, shard=0, holder=holder, lock_s=settings.lock_s
+                client, prefix=settings.key_prefix, shard=0, holder=self._holder, lock_s=settings.lock_s
             ),
             # A database of its own: the main loop may hold every pooled connection while it plans.
             database=Database(settings.database_url, pool_size=1),
@@ -128,51 +156,24 @@ class Beat:
             lock_s=settings.lock_s,
             standby_poll_s=settings.standby_poll_s,
             on_change=self._wake,
-            on_beat=lambda leads: self._tell_board(holder, leads=leads),
+            on_beat=self._tell_board,
         )
-        self.loop = BeatLoop(
-            settings=settings,
-            database=cronq.database,
-            leadership=self.leadership,
-            planning=Planning(settings, cronq.database, self.clock, shard=0),
-            publishing=Publishing(cronq.database, publisher, self.clock, self._offers),
-            clock=self.clock,
-            sight=cronq.sight_clocks,
-            begin_term=self._take_over,
-            upkeep=[
-                Upkeep("job_rescuer", 0.5, JobRescuer(cronq.database, settings).run),
-                Upkeep(
-                    "publish_reconciler",
-                    settings.republish_s / 4,
-                    PublishReconciler(cronq.database, settings, publisher).run,
-                ),
-                Upkeep("delay_planner", 1.0, self._plan_delays, after_ends=True),
-                Upkeep("failure_watcher", 1.0, FailureWatcher(cronq.database, self._drop_schedule).run),
-                Upkeep("backfiller", 1.0, Backfiller(cronq.database, self._look).run, after_ends=True),
-                Upkeep("job_pruner", 1.0, JobPruner(cronq.database, settings.keep_jobs_s).run),
-                Upkeep("place_keeper", 2.0, PlaceKeeper(cronq.database, self._offers).run),
-                Upkeep("batch_keeper", 1.0, BatchKeeper(cronq.database, self._tell_loop).run),
-                Upkeep(
-                    "dependency_resolver",
-                    1.0,
-                    DependencyResolver(cronq.database, self._tell_loop).run,
-                    after_ends=True,
-                ),
-            ],
-        )
-        self._listener = NoticeListener(
-            open_redis(settings.redis_url), settings.key_prefix, self._take_notice
-        )
-        self._dead_letters = DeadLetterKeeper(
-            cronq.database,
-            DeadLetterQueue(app, f"{settings.key_prefix.rstrip(':') or 'cronq'}.dead"),
-            leads=lambda: self.leadership.current() is not None,
-            read_malformed=lambda: read_malformed(cronq.redis, settings.key_prefix),
-            drop_malformed=lambda: drop_malformed(cronq.redis, settings.key_prefix),
-        )
-        self._board = RollCall(lock_client, prefix=settings.key_prefix, kind="beat")
-        # By this client a Redis that does not answer costs the loop a moment, not a second.
-        self._workers = RollCall(lock_client, prefix=settings.key_prefix, kind="worker")
+
+    def _build_upkeep(self) -> list[Upkeep]:
+        settings, database = self._cronq.settings, self._cronq.database
+        reconciler = PublishReconciler(database, settings, self._publisher)
+        resolver = DependencyResolver(database, self._tell_loop)
+        return [
+            Upkeep("job_rescuer", 0.5, JobRescuer(database, settings).run),
+            Upkeep("publish_reconciler", settings.republish_s / 4, reconciler.run),
+            Upkeep("delay_planner", 1.0, self._plan_delays, after_ends=True),
+            Upkeep("failure_watcher", 1.0, FailureWatcher(database, self._drop_schedule).run),
+            Upkeep("backfiller", 1.0, Backfiller(database, self._look).run, after_ends=True),
+            Upkeep("job_pruner", 1.0, JobPruner(database, settings.keep_jobs_s).run),
+            Upkeep("place_keeper", 2.0, PlaceKeeper(database, self._offers).run),
+            Upkeep("batch_keeper", 1.0, BatchKeeper(database, self._tell_loop).run),
+            Upkeep("dependency_resolver", 1.0, resolver.run, after_ends=True),
+        ]
 
     def start(self) -> None:
         """Begin to compete for leadership, and to listen."""
@@ -235,9 +236,9 @@ class Beat:
     def _look(self) -> None:
         self.loop.notice({"kind": "planned"})
 
-    def _tell_board(self, holder: str, *, leads: bool) -> None:
+    def _tell_board(self, leads: bool) -> None:
         self._board.tell(
-            holder,
+            self._holder,
             host=self._host,
             pid=self._pid,
             leads=leads,

@@ -78,11 +78,7 @@ def submit(
     session: Session | Connection | None = None,
 ) -> tuple[str, bool]:
     """Do the same for code that has the parts at hand; return the id, and whether the job is new."""
-    check_payload(list(args), kwargs, parts.settings.max_payload_bytes)
-    if priority is not None and not 0 <= priority <= 9:  # noqa: PLR2004 - the scale of both brokers
-        raise JobRefused(f"priority {priority} is not between 0 and 9")
-    if callback_url is not None:
-        check_callback(callback_url, parts.settings)
+    _check(parts, args, kwargs, priority, callback_url)
     where = None if needs is None else _needs(queue, needs)
     demanded = DueJob(
         id=demanded_job_id(dedup_key),
@@ -102,6 +98,16 @@ def submit(
     if session is None and new:
         send_notice(parts.redis, parts.settings.key_prefix, "job", job_id=demanded.id)
     return demanded.id, new
+
+
+def _check(
+    parts: Cronq, args: Sequence[Any], kwargs: dict[str, Any], priority: int | None, callback_url: str | None
+) -> None:
+    check_payload(list(args), kwargs, parts.settings.max_payload_bytes)
+    if priority is not None and not 0 <= priority <= 9:  # noqa: PLR2004 - the scale of both brokers
+        raise JobRefused(f"priority {priority} is not between 0 and 9")
+    if callback_url is not None:
+        check_callback(callback_url, parts.settings)
 
 
 def _needs(queue: str | None, given: str | Mapping[str, Any]) -> Needs:

@@ -11,7 +11,7 @@ from typing import Any
 from celery import Celery
 from celery.schedules import crontab
 from celery.schedules import schedule as celery_interval
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from cronq.beat.dependencies import link
 from cronq.declaration import When, declared, names_of
@@ -88,17 +88,7 @@ def take_over(
     gone = [i for i, known in stored.items() if i not in wanted and known.retired_at is None]
     with database.begin() as connection:
         hold_term(connection, term)
-        newest = connection.execute(
-            select(deploy.c.stamp).where(deploy.c.source == source)
-        ).scalar_one_or_none()
-        if newest is not None and newest > stamp:
-            log.warning(
-                "deploy.older",
-                source=source,
-                ours=stamp,
-                newest=newest,
-                consequence="the newer schedules stay",
-            )
+        if _is_older(connection, source, stamp):
             return False
         write_changes(database, connection, changes, source=source, actor=f"deploy {stamp}", shard=term.shard)
         retire(database, connection, gone)
@@ -110,6 +100,17 @@ def take_over(
         )
     log.info(
         "deploy.taken_over", source=source, declared=len(wanted), changed=len(changes), retired=len(gone)
+    )
+    return True
+
+
+def _is_older(connection: Connection, source: str, stamp: str) -> bool:
+    """Tell whether a deploy newer than `stamp` has taken over, and say so."""
+    newest = connection.execute(select(deploy.c.stamp).where(deploy.c.source == source)).scalar_one_or_none()
+    if newest is None or newest <= stamp:
+        return False
+    log.warning(
+        "deploy.older", source=source, ours=stamp, newest=newest, consequence="the newer schedules stay"
     )
     return True
 
