@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import RowMapping, func, select, text
+from sqlalchemy import ColumnElement, RowMapping, func, select, text
 
 from cronq.job import ACTIVE, State
 from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule, stored
-from cronq.store.tables import AT_REST, job, schedule
+from cronq.store.tables import AT_REST, WAITING, job, schedule
 from cronq.store.values import contains
 from cronq.timing import timing_from, with_hash_id
 from cronq.timing.load import Member
@@ -106,37 +106,17 @@ def count_dead(database: Database) -> int:
 
 def planned_jobs(database: Database, limit: int) -> list[RowMapping]:
     """Return the jobs that wait for a due time ahead, the soonest first."""
-    query = (
-        select(job)
-        .where(
-            job.c.state.in_([State.SCHEDULED, State.RETRYING]),
-            job.c.published_at.is_(None),
-            job.c.held_at.is_(None),
-            job.c.waits_for.is_(None),
-            job.c.due_at > database.clock(),
-        )
-        .order_by(job.c.due_at)
-        .limit(limit)
-    )
-    with database.autocommit() as connection:
-        return list(connection.execute(query).mappings())
+    return _waiting(database, job.c.due_at > database.clock(), limit)
 
 
 def overdue_jobs(database: Database, limit: int) -> list[RowMapping]:
     """Return jobs that are past their due time and still wait for being published, the latest first."""
     late = database.clock() - timedelta(seconds=OVERDUE_AFTER_S)
-    query = (
-        select(job)
-        .where(
-            job.c.state.in_([State.SCHEDULED, State.RETRYING]),
-            job.c.published_at.is_(None),
-            job.c.held_at.is_(None),
-            job.c.waits_for.is_(None),
-            job.c.due_at < late,
-        )
-        .order_by(job.c.due_at)
-        .limit(limit)
-    )
+    return _waiting(database, job.c.due_at < late, limit)
+
+
+def _waiting(database: Database, due: ColumnElement[bool], limit: int) -> list[RowMapping]:
+    query = select(job).where(text(WAITING), due).order_by(job.c.due_at).limit(limit)
     with database.autocommit() as connection:
         return list(connection.execute(query).mappings())
 
