@@ -4,8 +4,9 @@ from datetime import datetime
 
 from sqlalchemy import select
 
+from cronq.store.ahead import planned_ahead
 from cronq.store.database import Database
-from cronq.store.schedules import Change, list_schedules, planned_ahead, write_changes
+from cronq.store.schedules import Change, list_schedules, write_changes
 from cronq.store.tables import deploy
 from cronq.store.terms import Term, hold_term
 from cronq.telemetry.log import get_logger

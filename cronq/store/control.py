@@ -14,6 +14,7 @@ from cronq.errors import ScheduleRefused, UnknownSchedule, VersionConflict
 from cronq.job import State, Trigger, demanded_job_id
 from cronq.schedule import Overlap, Reason, Schedule, schedule_id
 from cronq.store.agenda import DueJob, insert_jobs
+from cronq.store.ahead import take_back_planned
 from cronq.store.database import Database
 from cronq.store.jobs import add_job
 from cronq.store.scheduled import job_of
@@ -23,7 +24,6 @@ from cronq.store.schedules import (
     get_schedule,
     retire,
     stored,
-    take_back_planned,
     write_changes,
 )
 from cronq.store.tables import schedule

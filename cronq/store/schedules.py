@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, delete, select, text, update
+from sqlalchemy import Connection, Row, bindparam, select, update
 
 from cronq.errors import JobRefused, UnknownSchedule, first_line
-from cronq.job import State, Trigger
 from cronq.schedule import Schedule
+from cronq.store.ahead import take_back_planned
 from cronq.store.database import Database
 from cronq.store.definitions import from_data, readable_part, to_data
-from cronq.store.tables import BATCH_HEAD, batch, job, schedule, schedule_version
+from cronq.store.tables import schedule, schedule_version
 from cronq.store.values import chunks
 from cronq.timing import Timing, Unreadable, timing_to_show
 
@@ -221,52 +221,6 @@ def retire(database: Database, connection: Connection, ids: Sequence[str]) -> No
             .values(retired_at=now, updated_at=now, next_fire_at=None)
         )
         take_back_planned(connection, part, now, rewind=False)
-
-
-def take_back_planned(
-    connection: Connection, ids: Sequence[str], now: datetime, *, rewind: bool = True
-) -> None:
-    """Delete the jobs of `ids` whose fire time lies ahead of `now`: they have no disposition yet.
-
-    rewind: let planning start again at the first of them.
-    """
-    first: dict[str, datetime] = {}
-    # Whoever is finding a batch's items learns here that it is over; they go with it.
-    connection.execute(delete(batch).where(batch.c.schedule_id.in_(ids), batch.c.fire_time > now))
-    gone = connection.execute(
-        delete(job)
-        .where(
-            job.c.schedule_id.in_(ids),
-            # SKIPPED: a fire time ahead that the old timing left out.
-            job.c.state.in_([State.SCHEDULED, State.SKIPPED]) | text(f"({BATCH_HEAD})"),
-            job.c.trigger == Trigger.SCHEDULE,
-            job.c.fire_time > now,
-        )
-        .returning(job.c.schedule_id, job.c.fire_time, job.c.state)
-    )
-    for schedule_id, fire_time, state in gone:
-        if state != State.SKIPPED:
-            first[schedule_id] = min(fire_time, first.get(schedule_id, fire_time))
-    if rewind and first:
-        connection.execute(
-            update(schedule)
-            .where(schedule.c.id == bindparam("_id"))
-            .values(next_fire_at=bindparam("_first")),
-            [{"_id": schedule_id, "_first": fire_time} for schedule_id, fire_time in first.items()],
-        )
-
-
-def planned_ahead(connection: Connection, now: datetime) -> dict[str, list[datetime]]:
-    """Return the fire times ahead of `now` that are planned and not published, by schedule."""
-    planned: dict[str, list[datetime]] = {}
-    rows = connection.execute(
-        select(job.c.schedule_id, job.c.fire_time)
-        .where(job.c.state == State.SCHEDULED, job.c.trigger == Trigger.SCHEDULE, job.c.fire_time > now)
-        .distinct()
-    )
-    for schedule_id, fire_time in rows:
-        planned.setdefault(schedule_id, []).append(fire_time)
-    return planned
 
 
 def _restart(connection: Connection, changes: Sequence[Change]) -> None:

@@ -1,0 +1,55 @@
+"""What is planned ahead of now? Fire times that have jobs already, and that an edit may still take back."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, delete, select, text, update
+
+from cronq.job import State, Trigger
+from cronq.store.tables import BATCH_HEAD, batch, job, schedule
+
+
+def take_back_planned(
+    connection: Connection, ids: Sequence[str], now: datetime, *, rewind: bool = True
+) -> None:
+    """Delete the jobs of `ids` whose fire time lies ahead of `now`: they have no disposition yet.
+
+    rewind: let planning start again at the first of them.
+    """
+    first: dict[str, datetime] = {}
+    # Whoever is finding a batch's items learns here that it is over; they go with it.
+    connection.execute(delete(batch).where(batch.c.schedule_id.in_(ids), batch.c.fire_time > now))
+    gone = connection.execute(
+        delete(job)
+        .where(
+            job.c.schedule_id.in_(ids),
+            # SKIPPED: a fire time ahead that the old timing left out.
+            job.c.state.in_([State.SCHEDULED, State.SKIPPED]) | text(f"({BATCH_HEAD})"),
+            job.c.trigger == Trigger.SCHEDULE,
+            job.c.fire_time > now,
+        )
+        .returning(job.c.schedule_id, job.c.fire_time, job.c.state)
+    )
+    for schedule_id, fire_time, state in gone:
+        if state != State.SKIPPED:
+            first[schedule_id] = min(fire_time, first.get(schedule_id, fire_time))
+    if rewind and first:
+        connection.execute(
+            update(schedule)
+            .where(schedule.c.id == bindparam("_id"))
+            .values(next_fire_at=bindparam("_first")),
+            [{"_id": schedule_id, "_first": fire_time} for schedule_id, fire_time in first.items()],
+        )
+
+
+def planned_ahead(connection: Connection, now: datetime) -> dict[str, list[datetime]]:
+    """Return the fire times ahead of `now` that are planned and not published, by schedule."""
+    planned: dict[str, list[datetime]] = {}
+    rows = connection.execute(
+        select(job.c.schedule_id, job.c.fire_time)
+        .where(job.c.state == State.SCHEDULED, job.c.trigger == Trigger.SCHEDULE, job.c.fire_time > now)
+        .distinct()
+    )
+    for schedule_id, fire_time in rows:
+        planned.setdefault(schedule_id, []).append(fire_time)
+    return planned
