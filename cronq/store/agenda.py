@@ -6,16 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Row,
-    Update,
-    bindparam,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import Column, Connection, Row, Update, bindparam, select, text, update
 
 from cronq.job import State, Trigger
 from cronq.schedule import Overlap, Reason
