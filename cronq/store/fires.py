@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Final
 
-from sqlalchemy import RowMapping, Select, select, text
+from sqlalchemy import ColumnElement, RowMapping, Select, UnaryExpression, select, text
 
 from cronq.job import State, Trigger
 from cronq.schedule import Reason
@@ -44,9 +44,11 @@ def fires(
     versions = _versions(database, stored)
     expected = list(islice(_expected(versions, start, end), limit + 1))
     more = expected[limit] if len(expected) > limit else None
-    rows = _rows(database, stored, start, more or end, limit + 1)
-    if len(rows) > limit:
-        more = rows[limit]["fire_time"]
+    in_range = job.c.fire_time >= start, job.c.fire_time < (more or end)
+    rows = _rows(database, stored, *in_range, order=job.c.fire_time.asc(), count=limit + 1)
+    recorded = sorted({row["fire_time"] for row in rows})
+    if len(recorded) > limit:
+        more = recorded[limit]
     stop = more or end
     found = _merge(
         stored,
@@ -70,7 +72,8 @@ def latest_fires(database: Database, stored: StoredSchedule, count: int) -> list
     while fire_time is not None and fire_time >= born and len(expected) < count:
         expected.append(fire_time)
         fire_time = timing.previous(fire_time)
-    found = _merge(stored, _newest_rows(database, stored, now, count), expected, now)
+    rows = _rows(database, stored, job.c.fire_time <= now, order=job.c.fire_time.desc(), count=count)
+    found = _merge(stored, rows, expected, now)
     return [found[fire_time] for fire_time in sorted(found, reverse=True)][:count]
 
 
@@ -223,15 +226,20 @@ def _left_out(versions: list[Version], start: datetime, end: datetime) -> Iterat
 
 
 def _rows(
-    database: Database, stored: StoredSchedule, start: datetime, end: datetime, limit: int
+    database: Database,
+    stored: StoredSchedule,
+    *which: ColumnElement[bool],
+    order: UnaryExpression[datetime],
+    count: int,
 ) -> list[RowMapping]:
-    query = (
-        jobs_of(stored)
-        .where(job.c.fire_time >= start, job.c.fire_time < end)
-        .order_by(job.c.fire_time)
-        .limit(limit)
-    )
+    """Return the rows of the first `count` fire times; backfills may have given one of them several."""
+    query = jobs_of(stored).where(*which)
+    times = query.with_only_columns(job.c.fire_time).distinct().order_by(order).limit(count)
     with database.autocommit() as connection:
+        found = connection.execute(times).scalars().all()
+        if not found:
+            return []
+        query = query.where(job.c.fire_time.between(min(found), max(found))).order_by(order)
         return list(connection.execute(query).mappings())
 
 
@@ -239,12 +247,6 @@ def jobs_of(stored: StoredSchedule) -> Select[Any]:
     """Select a schedule's jobs: of a fan-out those that find its items, which are one per fire time."""
     query = select(job).where(job.c.schedule_id == stored.id)
     return query if stored.definition.fan_out is None else query.where(text(BATCH_HEAD))
-
-
-def _newest_rows(database: Database, stored: StoredSchedule, now: datetime, count: int) -> list[RowMapping]:
-    query = jobs_of(stored).where(job.c.fire_time <= now).order_by(job.c.fire_time.desc()).limit(count)
-    with database.autocommit() as connection:
-        return list(connection.execute(query).mappings())
 
 
 def _far(now: datetime) -> datetime:

@@ -5,9 +5,14 @@ from datetime import timedelta
 from fastapi.testclient import TestClient
 
 from cronq.app import Cronq
-from cronq.job import State, scheduled_job_id
+from cronq.job import State, Trigger, scheduled_job_id
 from cronq.schedule import Reason
+from cronq.store.agenda import insert_jobs
+from cronq.store.fires import latest_fires
+from cronq.store.scheduled import job_of
+from cronq.store.schedules import get_schedule
 from cronq.timing import Every
+from cronq.views import iso
 
 from .steps import PAGE, declare, end, plan, turn_back
 
@@ -44,3 +49,26 @@ def test_every_fire_time_has_an_answer(client: TestClient, parts: Cronq) -> None
     assert first_two["items"] + rest["items"] == found["items"]
     page = client.get("/schedules/hourly", headers=PAGE).text
     assert "the previous job was still going on" in page
+
+
+def test_what_was_made_up_for_hides_no_other_fire_time(client: TestClient, parts: Cronq) -> None:
+    schedule_id = declare(parts, "hourly")
+    hour = timedelta(hours=1)
+    newest = Every(hour).previous(parts.database.clock())
+    assert newest is not None
+    turn_back(parts, schedule_id, born=newest - 40 * hour, next_fire_at=newest + hour)
+    stored = get_schedule(parts.database, "hourly")
+    times = [newest - number * hour for number in range(30)]
+    again = [job_of(stored, at, due_at=at, trigger=Trigger.BACKFILL, item="backfill:b") for at in times]
+    own = [job_of(stored, at, due_at=at, trigger=Trigger.SCHEDULE) for at in times]
+    with parts.database.begin() as connection:
+        insert_jobs(parts.database, connection, own + again, newest)
+    latest = latest_fires(parts.database, stored, 20)
+    assert [each.fire_time for each in latest] == times[:20]
+    assert all(each.job is not None and each.backfill is not None for each in latest)
+    seen, asked = [], {"schedule": "hourly", "from": times[4].isoformat(), "to": (newest + hour).isoformat()}
+    for _page in times[:5]:
+        answer = client.get("/api/fires", params=asked | {"limit": 1}).json()
+        seen += answer["items"]
+        asked["from"] = answer["next_from"] or asked["to"]
+    assert [each["fire_time"] for each in seen] == [iso(at) for at in reversed(times[:5])]
