@@ -11,13 +11,14 @@ from typing import Any
 from celery import Celery
 from celery.schedules import crontab
 from celery.schedules import schedule as celery_interval
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from cronq.beat.dependencies import link
 from cronq.declaration import When, declared, names_of
 from cronq.errors import JobRefused
 from cronq.schedule import Schedule
 from cronq.store.database import Database
+from cronq.store.deploys import read_stamp, write_stamp
 from cronq.store.jobs import check_payload
 from cronq.store.schedules import (
     Change,
@@ -28,7 +29,6 @@ from cronq.store.schedules import (
     source_of,
     write_changes,
 )
-from cronq.store.tables import deploy
 from cronq.store.terms import Term, hold_term
 from cronq.telemetry.log import get_logger
 from cronq.timing import Cron, Every, InvalidTiming, after_end, timing_from
@@ -92,12 +92,7 @@ def take_over(
             return False
         write_changes(database, connection, changes, source=source, actor=f"deploy {stamp}", shard=term.shard)
         retire(database, connection, gone)
-        record = database.insert(deploy).values(source=source, stamp=stamp, at=database.now())
-        connection.execute(
-            record.on_conflict_do_update(
-                index_elements=[deploy.c.source], set_={"stamp": stamp, "at": database.now()}
-            )
-        )
+        write_stamp(database, connection, source, stamp)
     log.info(
         "deploy.taken_over", source=source, declared=len(wanted), changed=len(changes), retired=len(gone)
     )
@@ -106,7 +101,7 @@ def take_over(
 
 def _is_older(connection: Connection, source: str, stamp: str) -> bool:
     """Tell whether a deploy newer than `stamp` has taken over, and say so."""
-    newest = connection.execute(select(deploy.c.stamp).where(deploy.c.source == source)).scalar_one_or_none()
+    newest = read_stamp(connection, source)
     if newest is None or newest <= stamp:
         return False
     log.warning(

@@ -2,12 +2,10 @@
 
 from datetime import datetime
 
-from sqlalchemy import select
-
 from cronq.store.ahead import planned_ahead
 from cronq.store.database import Database
+from cronq.store.deploys import read_stamp, write_stamp
 from cronq.store.schedules import Change, list_schedules, write_changes
-from cronq.store.tables import deploy
 from cronq.store.terms import Term, hold_term
 from cronq.telemetry.log import get_logger
 from cronq.timing.bounds import tz_of
@@ -23,17 +21,10 @@ def follow_zone_data(database: Database, *, term: Term, now: datetime) -> int:
     version = zone_data_version()
     with database.begin() as connection:
         hold_term(connection, term)
-        known = connection.execute(
-            select(deploy.c.stamp).where(deploy.c.source == SOURCE)
-        ).scalar_one_or_none()
+        known = read_stamp(connection, SOURCE)
         if known == version:
             return 0
-        record = database.insert(deploy).values(source=SOURCE, stamp=version, at=database.now())
-        connection.execute(
-            record.on_conflict_do_update(
-                index_elements=[deploy.c.source], set_={"stamp": version, "at": database.now()}
-            )
-        )
+        write_stamp(database, connection, SOURCE, version)
         if known is None:
             return 0
         planned = planned_ahead(connection, now)

@@ -2,11 +2,27 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, select, text, update
 
 from cronq.job import State, Trigger
 from cronq.store.tables import BATCH_HEAD, batch, job, schedule
+
+_DELETE_BATCHES_AHEAD: Final = delete(batch).where(
+    batch.c.schedule_id.in_(bindparam("ids", expanding=True)), batch.c.fire_time > bindparam("now")
+)
+_DELETE_JOBS_AHEAD: Final = (
+    delete(job)
+    .where(
+        job.c.schedule_id.in_(bindparam("ids", expanding=True)),
+        # SKIPPED: a fire time ahead that the old timing left out.
+        job.c.state.in_([State.SCHEDULED, State.SKIPPED]) | text(f"({BATCH_HEAD})"),
+        job.c.trigger == Trigger.SCHEDULE,
+        job.c.fire_time > bindparam("now"),
+    )
+    .returning(job.c.schedule_id, job.c.fire_time, job.c.state)
+)
 
 
 def take_back_planned(
@@ -18,19 +34,9 @@ def take_back_planned(
     """
     first: dict[str, datetime] = {}
     # Whoever is finding a batch's items learns here that it is over; they go with it.
-    connection.execute(delete(batch).where(batch.c.schedule_id.in_(ids), batch.c.fire_time > now))
-    gone = connection.execute(
-        delete(job)
-        .where(
-            job.c.schedule_id.in_(ids),
-            # SKIPPED: a fire time ahead that the old timing left out.
-            job.c.state.in_([State.SCHEDULED, State.SKIPPED]) | text(f"({BATCH_HEAD})"),
-            job.c.trigger == Trigger.SCHEDULE,
-            job.c.fire_time > now,
-        )
-        .returning(job.c.schedule_id, job.c.fire_time, job.c.state)
-    )
-    for schedule_id, fire_time, state in gone:
+    values = {"ids": list(ids), "now": now}
+    connection.execute(_DELETE_BATCHES_AHEAD, values)
+    for schedule_id, fire_time, state in connection.execute(_DELETE_JOBS_AHEAD, values):
         if state != State.SKIPPED:
             first[schedule_id] = min(fire_time, first.get(schedule_id, fire_time))
     if rewind and first:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, select, text, update
 
 from cronq.errors import BackfillRefused, UnknownBackfill
 from cronq.job import ACTIVE, ENDS, State, Trigger, uuid7
@@ -22,7 +22,7 @@ from cronq.store.database import Database
 from cronq.store.jobs import cancel_waiting
 from cronq.store.scheduled import job_of
 from cronq.store.schedules import StoredSchedule, get_schedule, stored
-from cronq.store.tables import backfill, job, schedule
+from cronq.store.tables import RUNNING_BACKFILL, backfill, job, schedule
 from cronq.store.terms import Term, hold_term
 from cronq.timing import Delay, Timing, timing_from
 from cronq.timing.base import MICROSECOND
@@ -146,9 +146,8 @@ def set_state(database: Database, backfill_id: str, wanted: BackfillState) -> di
     return get_backfill(database, backfill_id)
 
 
-_RUNNING: Final = (
-    select(backfill.c.id).where(backfill.c.state == BackfillState.RUNNING).order_by(backfill.c.id)
-)
+# Not a parameter: SQLite plans a statement anew whenever one may be what a partial index is about.
+_RUNNING: Final = select(backfill.c.id).where(text(RUNNING_BACKFILL)).order_by(backfill.c.id)
 
 
 def running_backfills(database: Database) -> list[str]:

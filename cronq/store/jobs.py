@@ -4,9 +4,22 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, select, text, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    Update,
+    bindparam,
+    func,
+    select,
+    text,
+    tuple_,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from cronq.errors import JobRefused, UnknownJob
@@ -15,7 +28,7 @@ from cronq.schedule import schedule_id
 from cronq.store.agenda import DueJob, insert_job
 from cronq.store.database import Database
 from cronq.store.leases import GRACE_S
-from cronq.store.tables import HEAD, attempt, batch, job
+from cronq.store.tables import HEAD, RUNNING, attempt, batch, job
 from cronq.store.values import contains
 
 
@@ -201,21 +214,24 @@ def request_cancel_of_schedules(database: Database, ids: Sequence[str], *, at_on
 
     at_once: do not wait for it to stop by itself.
     """
+    with database.begin() as connection:
+        for statement in _cancel_of_schedules(database, at_once):
+            connection.execute(statement, {"ids": list(ids)})
+
+
+@lru_cache(maxsize=16)
+def _cancel_of_schedules(database: Database, at_once: bool) -> tuple[Update, ...]:
     now = database.now()
     since = database.now(-GRACE_S) if at_once else now
-    with database.begin() as connection:
-        connection.execute(
-            update(job)
-            .where(job.c.schedule_id.in_(ids), job.c.state.in_([State.PENDING, State.RETRYING]), text(HEAD))
-            .values(state=State.CANCELLED, cancel_requested_at=now, finished_at=now, updated_at=now)
-        )
-        connection.execute(
-            update(job)
-            .where(job.c.schedule_id.in_(ids), job.c.state == State.RUNNING, text(HEAD))
-            .values(cancel_requested_at=func.coalesce(job.c.cancel_requested_at, since), updated_at=now)
-        )
-        connection.execute(
-            update(batch)
-            .where(batch.c.schedule_id.in_(ids), batch.c.ended_at.is_(None))
-            .values(cancelled_at=func.coalesce(batch.c.cancelled_at, now))
-        )
+    of_them = job.c.schedule_id.in_(bindparam("ids", expanding=True))
+    return (
+        update(job)
+        .where(of_them, job.c.state.in_([State.PENDING, State.RETRYING]), text(HEAD))
+        .values(state=State.CANCELLED, cancel_requested_at=now, finished_at=now, updated_at=now),
+        update(job)
+        .where(of_them, text(RUNNING), text(HEAD))
+        .values(cancel_requested_at=func.coalesce(job.c.cancel_requested_at, since), updated_at=now),
+        update(batch)
+        .where(batch.c.schedule_id.in_(bindparam("ids", expanding=True)), batch.c.ended_at.is_(None))
+        .values(cancelled_at=func.coalesce(batch.c.cancelled_at, now)),
+    )

@@ -5,9 +5,10 @@ A renewal is guarded by the token in the statement itself. All instants are the 
 
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row, TextClause, text
 
 from cronq.store.database import Database
 
@@ -63,11 +64,15 @@ def silent_jobs(database: Database, *, limit: int) -> list[Row[Any]]:
 
     Rows: id, lease_token, worker, attempts, max_attempts, crashes, schedule_id, cancel_requested_at.
     """
+    with database.autocommit() as connection:
+        return list(connection.execute(_silent(database), {"limit": limit}))
+
+
+@lru_cache(maxsize=8)
+def _silent(database: Database) -> TextClause:
     skip_locked = "FOR UPDATE SKIP LOCKED" if database.dialect == "postgresql" else ""
-    statement = text(f"""
+    return text(f"""
         SELECT id, lease_token, worker, attempts, max_attempts, crashes, schedule_id, cancel_requested_at
         FROM cronq_job WHERE state = 'RUNNING' AND lease_until < {database.now_sql()}
         ORDER BY lease_until LIMIT :limit {skip_locked}
     """)
-    with database.autocommit() as connection:
-        return list(connection.execute(statement, {"limit": limit}))

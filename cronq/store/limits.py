@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlalchemy import delete, select
+from sqlalchemy import bindparam, delete, select
 
 from cronq.limits import Limits, limits_from
 from cronq.store.database import Database
@@ -14,19 +14,23 @@ BY_HAND: Final = "by hand"
 """The source of limits that an operator set: no deploy changes them."""
 
 
+_DELETE: Final = delete(limit).where(limit.c.source == bindparam("source"))
+_DECLARED: Final = select(limit.c.key).where(limit.c.source != BY_HAND)
+_DELETE_BREAKERS: Final = delete(breaker).where(
+    breaker.c.key.not_in(select(limit.c.key).where(limit.c.source != bindparam("source"))),
+    breaker.c.key.not_in(bindparam("declared", expanding=True)),
+)
+
+
 def write_limits(
     database: Database, declared: Mapping[str, Mapping[str, Any]], *, term: Term, source: str
 ) -> list[str]:
     """Make the limits of `source` the declared ones; return the keys that another source declares already."""
     with database.begin() as connection:
         hold_term(connection, term)
-        connection.execute(delete(limit).where(limit.c.source == source))
-        others = select(limit.c.key).where(limit.c.source != BY_HAND)
-        taken = set(connection.execute(others).scalars())
-        gone = select(limit.c.key).where(limit.c.source != source)
-        connection.execute(
-            delete(breaker).where(breaker.c.key.not_in(gone), breaker.c.key.not_in(list(declared)))
-        )
+        connection.execute(_DELETE, {"source": source})
+        taken = set(connection.execute(_DECLARED).scalars())
+        connection.execute(_DELETE_BREAKERS, {"source": source, "declared": list(declared)})
         rows = [
             {"key": key, "source": source, "definition": dict(given), "at": database.clock_in(connection)}
             for key, given in declared.items()

@@ -1,17 +1,21 @@
 """Which jobs does nobody need any longer? Deletes them, with their attempts."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
+from functools import cache
 from typing import Final
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select, text
+from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, or_, select, text
 
-from cronq.job import ACTIVE, State, Trigger
+from cronq.job import ACTIVE, State
 from cronq.store.database import Database
-from cronq.store.tables import AT_REST, AWAITING, backfill, batch, job
+from cronq.store.tables import AT_REST, AWAITING, UNFINISHED_ITEM, backfill, batch, job
 
 GOING_ON: Final = (State.SCHEDULED, *ACTIVE)
 WEBHOOK_TAKES: Final = timedelta(days=2)
 """How long a receiver may be away and still be told how a job ended."""
+# Not parameters: SQLite plans a statement anew whenever one may be what a partial index is about.
+_COMPLETED: Final = text("state = 'COMPLETED'")
+_BACKFILL: Final = text("trigger = 'backfill'")
 
 
 def prune_jobs(database: Database, *, older_than_s: float, limit: int) -> int:
@@ -22,34 +26,41 @@ def prune_jobs(database: Database, *, older_than_s: float, limit: int) -> int:
     """
     with database.begin() as connection:
         before = database.clock_in(connection) - timedelta(seconds=older_than_s)
-        over = and_(
-            text(AT_REST),
-            job.c.state.not_in(GOING_ON),  # not `in_(ENDS)`: SQLite would take an index by state for it
-            job.c.updated_at < before,
-            job.c.dead_at.is_(None),
-            job.c.copied_at.is_(None),
-        )
-        told = or_(job.c.callback_url.is_(None), job.c.updated_at < before - WEBHOOK_TAKES)
-        candidates = (
-            select(job.c.id)
-            .where(over, told, ~_of_a_batch_in_use(before), ~_last_completed(), ~_looked_for())
-            .order_by(job.c.updated_at)
-            .limit(limit)
-        )
-        ids = list(connection.execute(candidates).scalars())
+        when = {"before": before, "long_before": before - WEBHOOK_TAKES, "limit": limit}
+        ids = list(connection.execute(_candidates(), when).scalars())
         if ids:
             connection.execute(delete(batch).where(batch.c.id.in_(ids)))
-            connection.execute(delete(job).where(job.c.id.in_(ids), over))
+            connection.execute(delete(job).where(job.c.id.in_(ids), _OVER), {"before": before})
     return len(ids)
 
 
-def _of_a_batch_in_use(before: datetime) -> ColumnElement[bool]:
+_OVER: Final = and_(
+    text(AT_REST),
+    job.c.state.not_in(GOING_ON),  # not `in_(ENDS)`: SQLite would take an index by state for it
+    job.c.updated_at < bindparam("before"),
+    job.c.dead_at.is_(None),
+    job.c.copied_at.is_(None),
+)
+
+
+@cache
+def _candidates() -> Select[str]:
+    told = or_(job.c.callback_url.is_(None), job.c.updated_at < bindparam("long_before"))
+    return (
+        select(job.c.id)
+        .where(_OVER, told, ~_of_a_batch_in_use(), ~_last_completed(), ~_looked_for())
+        .order_by(job.c.updated_at)
+        .limit(bindparam("limit"))
+    )
+
+
+def _of_a_batch_in_use() -> ColumnElement[bool]:
     """Match what a batch needs that is not over, or not for long; and what found items that are left."""
     item = job.alias()
-    in_use = batch.c.ended_at.is_(None) | (batch.c.ended_at >= before)
+    in_use = batch.c.ended_at.is_(None) | (batch.c.ended_at >= bindparam("before"))
     left = (
         select(item.c.id)
-        .where(item.c.batch_id == job.c.id, item.c.id != job.c.id, item.c.state != State.COMPLETED)
+        .where(item.c.batch_id == job.c.id, item.c.id != job.c.id, text(UNFINISHED_ITEM))
         .exists()
     )
     return and_(
@@ -65,7 +76,7 @@ def _last_completed() -> ColumnElement[bool]:
     """Match the last one of its schedule: failures in a row are counted from there."""
     later = job.alias()
     return and_(
-        job.c.state == State.COMPLETED,
+        _COMPLETED,
         job.c.fire_time.is_not(None),
         job.c.item == "",
         ~select(later.c.id)
@@ -73,7 +84,7 @@ def _last_completed() -> ColumnElement[bool]:
             later.c.schedule_id == job.c.schedule_id,
             later.c.fire_time > job.c.fire_time,
             later.c.item == "",
-            later.c.state == State.COMPLETED,
+            _COMPLETED,
         )
         .exists(),
     )
@@ -85,5 +96,5 @@ def _looked_for() -> ColumnElement[bool]:
     filling = select(backfill.c.id).where(backfill.c.id == job.c.item, backfill.c.finished_at.is_(None))
     return or_(
         and_(job.c.fire_time.is_not(None), awaited.exists()),
-        and_(job.c.trigger == Trigger.BACKFILL, filling.exists()),
+        and_(_BACKFILL, filling.exists()),
     )

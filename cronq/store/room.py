@@ -102,13 +102,15 @@ def count_waiting(database: Database) -> dict[str, int]:
         return {row[0]: row[1] for row in connection.execute(query)}
 
 
+_PLACED: Final = (
+    select(job.c.needs, job.c.queue, func.count()).where(text(PLACED)).group_by(job.c.needs, job.c.queue)
+)
+
+
 def count_placed(database: Database) -> dict[tuple[str, str], int]:
     """Return how many messages of jobs with needs should be on the broker, by (needs, queue)."""
-    query = (
-        select(job.c.needs, job.c.queue, func.count()).where(text(PLACED)).group_by(job.c.needs, job.c.queue)
-    )
     with database.autocommit() as connection:
-        return {(row[0], row[1]): row[2] for row in connection.execute(query)}
+        return {(row[0], row[1]): row[2] for row in connection.execute(_PLACED)}
 
 
 def take_back_placed(database: Database, needs: str, queue: str) -> int:

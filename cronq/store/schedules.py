@@ -139,9 +139,12 @@ class Change:
     delay_s: float | None
 
 
+_OF_SOURCE: Final = select(schedule).where(schedule.c.source == bindparam("source"))
+
+
 def source_of(connection: Connection, source: str) -> dict[str, StoredSchedule]:
     """Return the schedules of `source` by id, the retired ones included."""
-    rows = connection.execute(select(schedule).where(schedule.c.source == source))
+    rows = connection.execute(_OF_SOURCE, {"source": source})
     return {row.id: stored(row) for row in rows}
 
 

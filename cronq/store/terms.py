@@ -69,10 +69,13 @@ def _end_stuck_transactions(database: Database) -> int:
         return int(connection.execute(statement, {"stuck_s": STUCK_S}).scalar_one())
 
 
+_READ: Final = select(leader).where(leader.c.shard == bindparam("shard"))
+
+
 def read_term(database: Database, shard: int) -> Term | None:
     """Return the newest term, or None while nobody has ever led."""
     with database.autocommit() as connection:
-        row = connection.execute(select(leader).where(leader.c.shard == shard)).one_or_none()
+        row = connection.execute(_READ, {"shard": shard}).one_or_none()
     return None if row is None else Term(**row._asdict())
 
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, select, text
 
@@ -32,10 +32,12 @@ def _unclaimed(database: Database, after_s: float) -> Select[Any]:
     )
 
 
+_ON_BROKER: Final = (
+    select(job.c.task, job.c.queue, func.count()).where(text(PUBLISHED)).group_by(job.c.task, job.c.queue)
+)
+
+
 def count_on_broker(database: Database) -> dict[tuple[str, str | None], int]:
     """Return how many messages should be on the broker by (task, queue); queue None: routed by the task."""
-    query = (
-        select(job.c.task, job.c.queue, func.count()).where(text(PUBLISHED)).group_by(job.c.task, job.c.queue)
-    )
     with database.autocommit() as connection:
-        return {(row[0], row[1]): row[2] for row in connection.execute(query)}
+        return {(row[0], row[1]): row[2] for row in connection.execute(_ON_BROKER)}

@@ -22,7 +22,14 @@ from cronq.store.tables.jobs import (
     once,
 )
 from cronq.store.tables.rules import breaker, leader, limit, token
-from cronq.store.tables.schedules import backfill, batch, deploy, schedule, schedule_version
+from cronq.store.tables.schedules import (
+    RUNNING_BACKFILL,
+    backfill,
+    batch,
+    deploy,
+    schedule,
+    schedule_version,
+)
 
 __all__ = [
     "ACTIVE_HEAD",
@@ -35,6 +42,7 @@ __all__ = [
     "PLACED",
     "PUBLISHED",
     "RUNNING",
+    "RUNNING_BACKFILL",
     "UNCOPIED",
     "UNFINISHED_ITEM",
     "WAITING",

@@ -77,6 +77,8 @@ batch = Table(
     Index("cronq_batch_by_time", "created_at", "id"),
 )
 
+RUNNING_BACKFILL = "state = 'RUNNING'"
+
 backfill = Table(
     "cronq_backfill",
     metadata,
@@ -97,5 +99,5 @@ backfill = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Column("finished_at", UtcDateTime),
-    partial_index("cronq_backfill_running", "id", where="state = 'RUNNING'"),
+    partial_index("cronq_backfill_running", "id", where=RUNNING_BACKFILL),
 )
