@@ -78,7 +78,6 @@ def _change(
     figure: str, queue: Queue, change: Callable[[], None], note: int, workers: Settling | None
 ) -> dict[str, float | None]:
     _sleep_until_before_second()
-    queue.drain()
     began = time.time()
     change()
     returned = time.time()
@@ -86,7 +85,7 @@ def _change(
         if workers is not None:
             workers.settle([each.read()[0]["id"] for each in arrived])
         for each in arrived:
-            if each.read()[1][1] == note:
+            if each.seen_at > began and each.read()[1][1] == note:
                 return {figure: round(each.seen_at - began, 4), f"{figure}_call": round(returned - began, 4)}
     return {figure: None}
 
@@ -94,7 +93,6 @@ def _change(
 def _last_after(queue: Queue, change: Callable[[], None]) -> float:
     """Return how long after the change the last message came that it should have prevented."""
     _sleep_until_before_second()
-    queue.drain()
     began = last = time.time()
     change()
     for arrived in drained(queue, began + 8):
