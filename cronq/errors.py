@@ -130,13 +130,14 @@ class BackfillRefused(CronqError, ValueError):
 
 
 class VersionConflict(CronqError):
-    """Somebody changed the schedule since it was read; nothing was changed now."""
+    """Somebody changed the schedule since it was read; nothing was changed now. found: 0 if it is no more."""
 
     def __init__(self, name: str, seen: int, found: int) -> None:
         self.name, self.seen, self.found = name, seen, found
-        super().__init__(
-            f"schedule {name!r} is at version {found}, not {seen}: somebody changed it; read it again first"
-        )
+        what = f"is at version {found}, not {seen}: somebody changed it; read it again first"
+        if found == 0:
+            what = "is not there, or was deleted: write it without a version to have it anew"
+        super().__init__(f"schedule {name!r} {what}")
 
 
 class TokenRefused(CronqError, ValueError):

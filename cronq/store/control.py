@@ -105,7 +105,7 @@ def write(
     with database.begin() as connection:
         row = connection.execute(_locked(wanted.name)).one_or_none()
         known = None if row is None else stored(row)
-        if known is None and version is not None:
+        if version is not None and (known is None or known.retired_at is not None):
             raise VersionConflict(wanted.name, version, 0)
         if known is not None:
             _require_ours(known)

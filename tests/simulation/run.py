@@ -34,7 +34,7 @@ class Outcome:
 
 
 @cache
-def server(without: frozenset[str] = frozenset()) -> SqlServer:
+def server(without: frozenset[str]) -> SqlServer:
     """Return this process's database for simulations; without: what its tables lack."""
     return SqlServer(without)
 

@@ -58,7 +58,8 @@ def test_the_short_way_to_sql_is_the_same(monkeypatch: pytest.MonkeyPatch) -> No
         for seed in (3, 4, 5):
             short = simulate(seed, trace=True)
             with monkeypatch.context() as patch:
-                patch.setattr(server(), "short", server().connection)
+                sql = server(frozenset())
+                patch.setattr(sql, "short", sql.connection)
                 assert simulate(seed, trace=True).trace == short.trace
 
 

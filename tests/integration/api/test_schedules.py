@@ -36,6 +36,11 @@ def test_a_schedule_is_written_read_changed_and_deleted(client: TestClient) -> N
     assert client.get("/api/schedules").json()["items"] == []
     assert [s["name"] for s in client.get("/api/schedules?only=retired").json()["items"]] == ["nightly"]
     assert client.post("/api/schedules/nightly/trigger").status_code == 409
+    # Who still sees the old page does not bring it back; who says nothing of a version does.
+    gone = client.put("/api/schedules/nightly", json=body, headers={"If-Match": '"2"'})
+    assert gone.status_code == 412
+    assert "deleted" in gone.json()["detail"]
+    assert client.put("/api/schedules/nightly", json=body).status_code == 201
 
 
 @pytest.mark.parametrize(
