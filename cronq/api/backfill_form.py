@@ -16,6 +16,8 @@ from cronq.api.form import NO_FIELD, complaints
 from cronq.api.gate import require_role
 from cronq.errors import BackfillRefused
 from cronq.store.backfills import BackfillRange, Preview, preview
+from cronq.store.control import require_readable
+from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule, get_schedule
 from cronq.store.tokens import Role
 from cronq.timing import InvalidTiming, timing_from
@@ -34,7 +36,7 @@ def look(request: Request, schedule: str) -> Response:
     """Show the form, and what a backfill of the given range would run."""
     require_role(request, Role.OPERATOR)
     database = parts_of(request).database
-    stored = get_schedule(database, schedule)
+    stored = _schedule(database, schedule)
     given = {name: request.query_params.get(name, "") for name in FIELDS}
     if not given["start"]:
         until = database.clock().astimezone(_zone_of(stored))
@@ -54,7 +56,7 @@ def start(request: Request, given: Annotated[dict[str, str], Depends(form_of)]) 
     """Start it, and go to the schedule's page, where it is followed."""
     caller = require_role(request, Role.OPERATOR)
     parts = parts_of(request)
-    stored = get_schedule(parts.database, given.get("schedule", ""))
+    stored = _schedule(parts.database, given.get("schedule", ""))
     wanted, wrong = _read(stored, given, parts.database.clock())
     if wanted is not None:
         try:
@@ -65,6 +67,12 @@ def start(request: Request, given: Annotated[dict[str, str], Depends(form_of)]) 
             address = f"/schedules/{quote(stored.name, safe='')}?said=backfill_started#backfills"
             return RedirectResponse(address, status_code=303)
     return _shown(request, stored, given, wrong=wrong)
+
+
+def _schedule(database: Database, name: str) -> StoredSchedule:
+    stored = get_schedule(database, name)
+    require_readable(stored)
+    return stored
 
 
 def _zone_of(stored: StoredSchedule) -> ZoneInfo:

@@ -216,5 +216,8 @@ def test_a_schedule_whose_definition_cannot_be_read_is_shown_and_can_be_written_
         assert page.status_code == 200, path
     assert "cannot be read" in client.get("/schedules/bad", headers=PAGE).text
     assert client.post("/api/schedules/bad/trigger").status_code == 409
+    form = client.get("/backfill?schedule=bad", headers=PAGE)
+    assert form.status_code == 409
+    assert "cannot be read" in form.text
     assert client.put("/api/schedules/bad", json=body).json()["fault"] is None
     assert client.get("/api/schedules/bad").json()["meaning"].startswith("Every")
