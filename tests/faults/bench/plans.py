@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tests.faults.bench.catalogue import KINDS
 from tests.faults.bench.run import Setup
 
-TICKS = 28
+TICKS = 32
 BOTH_WAYS = (("redis", "sqlite"), ("rabbitmq", "postgresql"))
 EVERY_WAY = tuple(itertools.product(("redis", "rabbitmq"), ("sqlite", "postgresql")))
 STRETCH_S = 600.0
