@@ -120,6 +120,7 @@ class Beat:
         # By this client a Redis that does not answer costs the loop a moment, not a second.
         self._workers = RollCall(lock_client, prefix=settings.key_prefix, kind="worker")
         self.leadership = self._build_leadership(lock_client)
+        self._rescuer = JobRescuer(cronq.database, settings)
         self.loop = BeatLoop(
             settings=settings,
             database=cronq.database,
@@ -127,7 +128,7 @@ class Beat:
             planning=Planning(settings, cronq.database, self.clock, shard=0),
             publishing=Publishing(cronq.database, self._publisher, self.clock, self._offers),
             clock=self.clock,
-            sight=cronq.sight_clocks,
+            sight=self._sight_clocks,
             begin_term=self._take_over,
             upkeep=self._build_upkeep(),
         )
@@ -164,7 +165,7 @@ class Beat:
         reconciler = PublishReconciler(database, settings, self._publisher)
         resolver = DependencyResolver(database, self._tell_loop)
         return [
-            Upkeep("job_rescuer", 0.5, JobRescuer(database, settings).run),
+            Upkeep("job_rescuer", 0.5, self._rescuer.run),
             Upkeep("publish_reconciler", settings.republish_s / 4, reconciler.run),
             Upkeep("delay_planner", 1.0, self._plan_delays, after_ends=True),
             Upkeep("failure_watcher", 1.0, FailureWatcher(database, self._drop_schedule).run),
@@ -187,6 +188,12 @@ class Beat:
         self._listener.stop()
         self._dead_letters.stop()
         self.leadership.stop()
+
+    def _sight_clocks(self) -> Sighting:
+        seen = self._cronq.sight_clocks()
+        if seen.sql is not None:
+            self._rescuer.saw_sql()
+        return seen
 
     def _take_notice(self, notice: dict[str, Any]) -> None:
         if notice.get("kind") == RELEASED:

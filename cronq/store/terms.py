@@ -14,6 +14,8 @@ from cronq.store.tables import leader
 
 STUCK_S = 1.0
 """Seconds in a transaction that took the term's row, after which its process counts as frozen."""
+WAIT_S = 0.3
+"""Seconds that a new leader waits for the term's row: no leader that lives keeps it for so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ def begin_term(database: Database, *, shard: int, holder: str, host: str, pid: i
 def _begin_term(database: Database, *, shard: int, holder: str, host: str, pid: int) -> Term:
     values = {"shard": shard, "holder": holder, "host": host, "pid": pid}
     with database.begin() as connection:
+        if database.dialect == "postgresql":
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {round(WAIT_S * 1000)}")
         return Term(**connection.execute(_next_term(database), values).one()._asdict())
 
 

@@ -37,7 +37,8 @@ class JobRescuer:
     def run(self, _term: Term) -> None:
         """Rescue what is silent now. The lease's token guards each write: a live worker wins every race."""
         silent = silent_jobs(self._database, limit=BATCH)
-        if self._workers_may_be_late():
+        self.saw_sql()
+        if self._monotonic() < self._wait_until:
             return
         for row in silent:
             try:
@@ -69,15 +70,17 @@ class JobRescuer:
                 consequence="it is dead" if dead else "another worker gets it",
             )  # fmt: skip
 
-    def _workers_may_be_late(self) -> bool:
-        """Tell whether SQL was away, or unseen by this beat, so recently that workers may yet renew."""
+    def saw_sql(self) -> None:
+        """Note that SQL answers: if it was away, or unseen by this beat, for long, workers may yet renew.
+
+        A standby says so too: once it leads, it need not take the time before for an outage.
+        """
         now = self._monotonic()
         # Two renewals fit into what an outage of a third leaves of a lease: so short a one costs no job. A
         # loop that is slow for a moment is no outage.
         if now - self._looked_at > max(LEAST_GAP_S, self._lease_s / 3):
             self._wait_until = now + max(LEAST_GRACE_S, self._lease_s / 2)
         self._looked_at = now
-        return now < self._wait_until
 
 
 def _said(worker: str, crashes: int, most: int) -> str:

@@ -326,6 +326,35 @@ def test_after_an_outage_workers_may_renew_before_any_is_rescued(database: Datab
     assert rows.state(dead) is State.RETRYING
 
 
+def test_a_standby_that_saw_sql_all_the_time_takes_no_change_of_leader_for_an_outage(
+    database: Database, rows: Rows
+) -> None:
+    now = 1000.0
+    standby = JobRescuer(database, Settings(lease_s=15), monotonic=lambda: now)
+    dead = rows.job()
+    rows.claim(dead)
+    rows.expire(dead)
+    for _ in range(20):
+        now += 1.0
+        standby.saw_sql()
+    now += 1.0
+    standby.run(UNUSED)  # it leads now
+    assert rows.state(dead) is State.RETRYING
+
+
+def test_an_outage_that_a_standby_lived_through_counts_once_it_leads(database: Database, rows: Rows) -> None:
+    now = 1000.0
+    standby = JobRescuer(database, Settings(lease_s=15), monotonic=lambda: now)
+    alive = rows.job()
+    rows.claim(alive)
+    rows.expire(alive)
+    now += 20.0
+    standby.saw_sql()
+    now += 1.0
+    standby.run(UNUSED)
+    assert rows.state(alive) is State.RUNNING
+
+
 def test_one_job_that_cannot_be_rescued_does_not_keep_the_others_from_it(rows: Rows, rescue: Any) -> None:
     broken, fine = rows.job(), rows.job()
     for job_id in (broken, fine):
