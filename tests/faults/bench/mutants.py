@@ -167,12 +167,13 @@ MUTANTS = {
     "no reconciler": Mutant(
         _no_reconciler, ("redis emptied while messages wait",), frozenset({"stuck"})
     ),
-    "no rescuer": Mutant(_no_rescuer, ("worker killed",), frozenset({"stuck"})),
+    # One blow may meet a worker that has nothing to do, or a leader whose batch nobody would miss.
+    "no rescuer": Mutant(_no_rescuer, ("worker killed",) * 2, frozenset({"stuck"})),
     "mark before publish": Mutant(
         _mark_before_publish, ("leader killed at before_publish",) * 2, frozenset({"stuck"})
     ),
     "cursor moved first": Mutant(
-        _cursor_moved_first, ("leader killed at mid_plan",), frozenset({"missing"}), horizon_s=2.0
+        _cursor_moved_first, ("leader killed at mid_plan",) * 2, frozenset({"missing"}), horizon_s=2.0
     ),
     "no overlap policy": Mutant(
         _no_overlap_policy, ("standby killed", "standby killed"), frozenset({"overlap"})
