@@ -167,8 +167,8 @@ MUTANTS = {
     "no reconciler": Mutant(
         _no_reconciler, ("redis emptied while messages wait",), frozenset({"stuck"})
     ),
-    # One blow may meet a worker that has nothing to do, or a leader whose batch nobody would miss.
-    "no rescuer": Mutant(_no_rescuer, ("worker killed",) * 2, frozenset({"stuck"})),
+    # Killed at any moment, it may have nothing to do.
+    "no rescuer": Mutant(_no_rescuer, ("worker killed at after_claim",), frozenset({"stuck"})),
     "mark before publish": Mutant(
         _mark_before_publish, ("leader killed at before_publish",) * 2, frozenset({"stuck"})
     ),
