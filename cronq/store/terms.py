@@ -15,7 +15,8 @@ from cronq.store.tables import leader
 STUCK_S = 1.0
 """Seconds in a transaction that took the term's row, after which its process counts as frozen."""
 WAIT_S = 0.3
-"""Seconds that a new leader waits for the term's row: no leader that lives keeps it for so long."""
+"""Seconds that a new leader waits for the term's row: a batch is planned in less. Then it looks whether the
+row's holder is frozen; one that is not (it takes over a large deploy) is waited for by trying again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import redis
 from cronq.coordination.lock import LeaderLock, Renewal
 from cronq.coordination.notices import RELEASED, NoticeListener
 from cronq.coordination.redis_client import open_redis
+from tests.support.processes import wait_for
 
 LOCK_S = 20.0
 
@@ -64,8 +65,7 @@ def test_every_standby_hears_that_the_lock_is_free(redis_url: str) -> None:
     standby.start()
     assert heard.get(timeout=10) == {"kind": "listening"}
     # What is sent before Redis has the subscription is lost; a standby looks by itself, too.
-    while client.pubsub_numsub("t:notices")[0][1] == 0:
-        pass
+    wait_for(lambda: client.pubsub_numsub("t:notices")[0][1] > 0, 10, "the subscription")
     holder.tell_free()
     assert heard.get(timeout=10) == {"kind": RELEASED}
     standby.stop()
