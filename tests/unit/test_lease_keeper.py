@@ -87,6 +87,7 @@ def test_a_keeper_without_leases_asks_nothing_and_wakes_for_the_next_one(
     keeper.let_go("a")
     keeper.hold("b", a_report())
     renewals.wait_for_round("b")
+    assert [] not in renewals.rounds
 
 
 def test_a_body_whose_lease_was_taken_over_is_told(renewals: Renewals, keeper: LeaseKeeper) -> None:
