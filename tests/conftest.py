@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from celery import _state
 
 from .support.processes import Processes
 from .support.server import Server, ServerMissing
@@ -24,6 +25,16 @@ def running(make: type[S]) -> Iterator[S]:
         pytest.skip(str(missing))
     with server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def _tasks_of_their_own_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a test's tasks out of the next tests' apps.
+
+    Celery makes each app's tasks in every app that is finalized later, in no order: of two with one name
+    either may be the one that runs.
+    """
+    monkeypatch.setattr(_state, "_on_app_finalizers", set(_state._on_app_finalizers))
 
 
 @pytest.fixture(scope="session")
