@@ -3,8 +3,7 @@
 An event shows a job as it stands, so that a late one replaces those before it; one may come twice.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any, Final
@@ -13,8 +12,9 @@ import anyio
 from anyio import to_thread
 from fastapi import APIRouter, Query, Request, WebSocket
 from fastapi.responses import Response, StreamingResponse
+from starlette.types import Send
 
-from cronq.api.feed import PING, Event, Feed, Watcher, job_event, moment_of, read_changes
+from cronq.api.feed import PING, Event, Feed, job_event, moment_of, read_changes
 from cronq.api.problems import Problem, problem_of, problem_response
 from cronq.api.reply import parts_of, problems
 from cronq.app import Cronq
@@ -29,19 +29,21 @@ DONE: Final = 1000  #: the job has ended
 COME_BACK: Final = 1012  #: this process ends, or the client was too slow
 
 router = APIRouter(prefix="/api", tags=["events"])
-Told = AsyncGenerator[list[Event], None]
+Tell = Callable[[list[Event]], Awaitable[None]]
+Follow = Callable[[Tell], Awaitable[bool]]
+"""Tells of events until there are no more; returns whether what was followed has come to its end."""
 
 
 @router.get("/events", responses={200: {"content": {"text/event-stream": {}}}, **problems(400)})
 async def all_events(request: Request) -> Response:
     """Follow all jobs: `job` after each change, `progress` between. `Last-Event-ID` goes on where it was."""
     since = _since(request.headers.get("last-event-id"))
-    return _respond(_all(request.app.state.feed, parts_of(request), since))
+    return _Stream(partial(_all, request.app.state.feed, parts_of(request), since))
 
 
 def stream_job(request: Request, job_id: str, read: Callable[[], dict[str, Any]]) -> Response:
     """Answer with one job's events, beginning with how it stands, until it ends."""
-    return _respond(_one(request.app.state.feed, read, job_id))
+    return _Stream(partial(_one, request.app.state.feed, read, job_id))
 
 
 @router.websocket("/ws")
@@ -55,10 +57,10 @@ async def socket(
     try:
         if job is not None:
             await to_thread.run_sync(get_job, parts.database, job)  # or it is unknown
-        told = (
-            _all(feed, parts, _since(after))
+        follow: Follow = (
+            partial(_all, feed, parts, _since(after))
             if job is None
-            else _one(feed, partial(read_job, parts, job), job)
+            else partial(_one, feed, partial(read_job, parts, job), job)
         )
     except (Problem, UnknownJob) as error:
         problem = problem_of(error)
@@ -66,15 +68,16 @@ async def socket(
         await ws.send_denial_response(problem_response(problem, ws.url.path))
         return
     await ws.accept()
-    async with aclosing(told), anyio.create_task_group() as group:
+
+    async def tell(events: list[Event]) -> None:
+        for event in events:
+            if event is not PING:  # the protocol has its own
+                await ws.send_text(event.message)
+
+    async with anyio.create_task_group() as group:
         group.start_soon(_wait_until_gone, ws, group.cancel_scope)
-        ended = False
-        async for events in told:
-            for event in events:
-                if event is not PING:  # the protocol has its own
-                    await ws.send_text(event.message)
-            ended = events[-1].ends
-        await ws.close(DONE if ended and job is not None else COME_BACK)
+        ended = await follow(tell)
+        await ws.close(DONE if ended else COME_BACK)
         group.cancel_scope.cancel()
 
 
@@ -97,49 +100,53 @@ def _since(last: str | None) -> datetime | None:
         raise Problem(400, "event-id", f"the event id {last} is not one of ours; leave it out") from None
 
 
-def _respond(told: Told) -> Response:
-    return StreamingResponse(_frames(told), media_type="text/event-stream", headers=_HEADERS)
+class _Stream(StreamingResponse):
+    """Server-Sent Events, sent from where they are told: no generators for each client between."""
+
+    def __init__(self, follow: Follow) -> None:
+        super().__init__((), media_type="text/event-stream", headers=_HEADERS)
+        self._follow = follow
+
+    async def stream_response(self, send: Send) -> None:
+        """Send what there is to tell, and the end when it is over."""
+
+        async def tell(events: list[Event]) -> None:
+            body = b"".join([event.frame for event in events])
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": _HELLO, "more_body": True})
+        await self._follow(tell)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _frames(told: Told) -> AsyncIterator[bytes]:
-    yield _HELLO
-    async for events in told:
-        yield b"".join(event.frame for event in events)
-
-
-async def _one(feed: Feed, read: Callable[[], dict[str, Any]], job_id: str) -> Told:
+async def _one(feed: Feed, read: Callable[[], dict[str, Any]], job_id: str, tell: Tell) -> bool:
     with feed.watch(job_id) as watcher:
         # Read after the watch began: no change falls between the two.
         now = job_event(await to_thread.run_sync(read))
-        yield [now]
-        if not now.ends:
-            async for events in _follow(watcher):
-                if fresh := [event for event in events if event.data != now.data]:
-                    yield fresh
-                if any(event.ends for event in events):
-                    return
+        await tell([now])
+        if now.ends:
+            return True
+        while events := await watcher.take():
+            if fresh := [event for event in events if event.data != now.data]:
+                await tell(fresh)
+            if any(event.ends for event in events):
+                return True
+    return False
 
 
-async def _all(feed: Feed, parts: Cronq, since: datetime | None) -> Told:
+async def _all(feed: Feed, parts: Cronq, since: datetime | None, tell: Tell) -> bool:
     with feed.watch() as watcher:
         if since is not None:
-            async for missed in _missed(parts, since):
-                yield missed
-        async for events in _follow(watcher):
-            yield events
+            await _tell_missed(parts, since, tell)
+        while events := await watcher.take():
+            await tell(events)
+    return False
 
 
-async def _missed(parts: Cronq, since: datetime) -> Told:
+async def _tell_missed(parts: Cronq, since: datetime, tell: Tell) -> None:
     back = since - timedelta(seconds=OVERLAP_S)
     batches = read_changes(parts.database, back, {}, partial(live_progress, parts))
-    while True:
-        batch = await to_thread.run_sync(next, batches, None)
-        if batch is None:
-            return
+    while (batch := await to_thread.run_sync(next, batches, None)) is not None:
         if batch[0]:
-            yield batch[0]
-
-
-async def _follow(watcher: Watcher) -> Told:
-    while events := await watcher.take():
-        yield events
+            await tell(batch[0])
