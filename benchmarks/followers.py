@@ -10,31 +10,27 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import httpx
 import psutil
-from celery import Celery
 
-from benchmarks.cronq_store import count_by_state
 from benchmarks.figures import Bar, combine, ratio, spread
-from benchmarks.noop import TASK
 from benchmarks.options import Options
-from benchmarks.stage import QUEUE, Stage, load
-from cronq.delivery.publisher import open_publisher
+from benchmarks.stage import Stage, load
+from benchmarks.worker_beside import at_a_pace, full_speed
 from cronq.job import Outcome, State, Trigger, demanded_job_id
 from cronq.progress.board import Board
-from cronq.store.agenda import DueJob, insert_jobs
+from cronq.store.agenda import DueJob
 from cronq.store.attempts import Settlement, claim, settle
 from cronq.store.jobs import add_job, get_job
 from cronq.views import iso
 from tests.support.processes import ROOT, Process, wait_for
 from tests.support.server import free_port
 
-WORKER_JOBS = 4000
 ROUNDS_S = 1.0
 """Seconds between two changes of state; four progress reports fall between them."""
 BARS = [
@@ -67,23 +63,31 @@ def _run(stage: Stage, options: Options) -> dict[str, Any]:
     stage.empty()
     with _api(stage) as (api, port):
         followed = Followed(stage)
-        before = _worker_rate(stage, lambda: time.sleep(0.05))
+        before, paced = full_speed(stage, _nothing), at_a_pace(stage, _nothing)
         with _clients(port, f"/api/jobs/{followed.job_id}/events", options.n) as clients:
             used, began = _cpu_s(api), time.monotonic()
             followed.change_for(options.seconds)
             used = (_cpu_s(api) - used) / (time.monotonic() - began)
-            busy_from = time.time()
-            beside = _worker_rate(stage, followed.change)
+            periods = [("paced", time.time())]
+            paced_beside = at_a_pace(stage, followed.change)
+            periods.append(("busy", time.time()))
+            beside = full_speed(stage, followed.change)
             arrived = _end(clients)
         # Before and after: what else goes on on the machine changes meanwhile.
-        alone = round((before + _worker_rate(stage, lambda: time.sleep(0.05))) / 2, 1)
+        alone = round((before + full_speed(stage, _nothing)) / 2, 1)
     return {
-        **_judged(arrived, followed, busy_from, options.n),
+        **_judged(arrived, followed, periods, options.n),
         "api_cpu_share": round(used, 3),
         "jobs_per_s_alone": alone,
         "jobs_per_s": beside,
         "worker_ratio": ratio(beside, alone),
+        **{f"paced_alone_{name}": value for name, value in paced.items()},
+        **{f"paced_{name}": value for name, value in paced_beside.items()},
     }
+
+
+def _nothing() -> None:
+    time.sleep(0.05)
 
 
 class Followed:
@@ -142,55 +146,24 @@ class Followed:
 
 
 def _judged(
-    arrived: dict[str, list[float]], followed: Followed, busy_from: float, clients: int
+    arrived: dict[str, list[float]], followed: Followed, periods: list[tuple[str, float]], clients: int
 ) -> dict[str, Any]:
-    """Return how long after each change each client had it, apart for those with workers busy."""
-    late: dict[str, list[float]] = {"progress": [], "change": [], "busy": []}
+    """Return how long after each change each client had it, apart for those of `periods` that began."""
+    late: dict[str, list[float]] = {"progress": [], "change": [], **{name: [] for name, _ in periods}}
     missed, doubled = clients * len(set(followed.reports) - set(arrived)), 0
     for changed, moments in arrived.items():
         if changed == followed.first:
             continue  # it was so when they came
         is_report = changed in followed.reports
         at = float(changed) if is_report else datetime.fromisoformat(changed).timestamp()
-        kind = "busy" if at >= busy_from else "progress" if is_report else "change"
+        kind = "progress" if is_report else "change"
+        for name, began in periods:
+            kind = name if at >= began else kind
         late[kind] += [moment - at for moment in moments]
         missed += max(0, clients - len(moments))
         doubled += max(0, len(moments) - clients)
     every = {name: value for kind, found in late.items() for name, value in spread(found, kind).items()}
     return {**every, "changes": len(arrived) - 1, "missed": missed, "doubled": doubled}
-
-
-def _worker_rate(stage: Stage, meanwhile: Callable[[], None]) -> float:
-    """Return how many no-op jobs a second one worker does; `meanwhile` is called over and over."""
-    done = _completed(stage)
-    jobs = [_noop(stage) for _ in range(WORKER_JOBS)]
-    app = Celery("bench", broker=stage.broker_url, set_as_current=False)
-    app.conf.update(task_default_queue=QUEUE)
-    publisher = open_publisher(app, flower_names="task")
-    with stage.database.begin() as connection:
-        insert_jobs(stage.database, connection, jobs, datetime.now(UTC))
-    publisher.publish(jobs)
-    publisher.close()
-    argv = ["-P", "prefork", "-c", "2", "--without-gossip", "--without-mingle", "--without-heartbeat"]
-    marks = []
-    with stage.worker("cronq_app", *argv):
-        for share in (0.15, 0.95):
-            while (count := _completed(stage) - done) < share * WORKER_JOBS:
-                meanwhile()
-            marks.append((time.monotonic(), count))
-    (began, first), (ended, last) = marks
-    return round((last - first) / (ended - began), 1)
-
-
-def _completed(stage: Stage) -> int:
-    return int(count_by_state(stage.database).get(State.COMPLETED, 0))
-
-
-def _noop(stage: Stage) -> DueJob:
-    return DueJob(
-        id=demanded_job_id(None), task=TASK, args=["tenant-0000001", 0], kwargs={},
-        due_at=stage.database.clock(), trigger=Trigger.DEMAND, queue=QUEUE,
-    )  # fmt: skip
 
 
 @contextmanager
