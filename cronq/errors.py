@@ -57,7 +57,14 @@ class NotLeader(CronqError):
 
 
 class JobRefused(CronqError, ValueError):
-    """A job that could never run was refused when it was asked for; nothing was stored."""
+    """A job that could never run was refused when it was asked for; nothing was stored.
+
+    field: which part of what was asked for is wrong; None: no single one.
+    """
+
+    def __init__(self, said: str, *, field: str | None = None) -> None:
+        self.field = field
+        super().__init__(said)
 
 
 class UnknownJob(CronqError, LookupError):
@@ -135,6 +142,8 @@ class VersionConflict(CronqError):
     def __init__(self, name: str, seen: int, found: int) -> None:
         self.name, self.seen, self.found = name, seen, found
         what = f"is at version {found}, not {seen}: somebody changed it; read it again first"
+        if seen == 0:
+            what = f"is there already, at version {found}: change it, or choose another name"
         if found == 0:
             what = "is not there, or was deleted: write it without a version to have it anew"
         super().__init__(f"schedule {name!r} {what}")

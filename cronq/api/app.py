@@ -12,6 +12,7 @@ from cronq.api import (
     backfills,
     batches,
     dead,
+    edit_form,
     events,
     history,
     jobs,
@@ -66,7 +67,8 @@ def create_app(parts: Cronq, *, host: str = "127.0.0.1") -> FastAPI:
     problems.install(app)
     for part in (jobs, batches, backfills, schedules, history, dead, events, system, metrics):
         app.include_router(part.router, responses=reply.problems(*EVERYWHERE))
-    app.include_router(backfill_form.router)
+    for form in (backfill_form, edit_form):
+        app.include_router(form.router)
     install_pages(app)
     app.add_middleware(
         Gate,

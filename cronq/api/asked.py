@@ -14,6 +14,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from cronq.job import State
 from cronq.needs import parse
@@ -48,9 +49,14 @@ NeedsText = Annotated[
 ]
 
 
+def wrong_field(field: str, said: str) -> PydanticCustomError:
+    """Return the error that says what is wrong with one field, as it stands beside others."""
+    return PydanticCustomError("wrong_field", "{said}", {"field": field, "said": said})
+
+
 def _not_both(queue: str | None, needs: str | None) -> None:
     if queue is not None and needs is not None:
-        raise ValueError("give queue or needs, not both: needs say which queues")
+        raise wrong_field("needs", "give queue or needs, not both: needs say which queues")
 
 
 class _In(BaseModel):
@@ -238,8 +244,8 @@ class ScheduleIn(_In):
         if len(given) != 1:
             raise ValueError(f"give exactly one of cron, every, delay, at, rrule, not {len(given)}")
         if self.tz is not None and given[0] not in ("cron", "rrule"):
-            raise ValueError(f"tz goes with cron and rrule, not with {given[0]}")
+            raise wrong_field("tz", f"tz goes with cron and rrule, not with {given[0]}")
         if self.dst is not None and given[0] != "cron":
-            raise ValueError(f"dst goes with cron, not with {given[0]}")
+            raise wrong_field("dst", f"dst goes with cron, not with {given[0]}")
         _not_both(self.queue, self.needs)
         return self

@@ -12,6 +12,6 @@ def complaints(error: ValidationError) -> dict[str, str]:
     """Return what is wrong with each field, in words."""
     found: dict[str, str] = {}
     for each in error.errors():
-        field = str(each["loc"][0]) if each["loc"] else NO_FIELD
+        field = str(each["loc"][0]) if each["loc"] else each.get("ctx", {}).get("field", NO_FIELD)
         found.setdefault(field, each["msg"].removeprefix("Value error, "))
     return found

@@ -101,28 +101,34 @@ def trigger(database: Database, name: str, *, dedup_key: str | None = None) -> t
 def write(
     database: Database, wanted: Schedule, *, actor: str, version: int | None = None
 ) -> tuple[StoredSchedule, bool]:
-    """Create or change a schedule; return it, and whether it is new. An equal one stays as it is."""
+    """Create or change a schedule; return it, and whether it is new. An equal one stays as it is.
+
+    version: the one that the caller has seen; 0: there was none, so none is overwritten; None: any.
+    """
     with database.begin() as connection:
         row = connection.execute(_locked(wanted.name)).one_or_none()
         known = None if row is None else stored(row)
-        if version is not None and (known is None or known.retired_at is not None):
-            raise VersionConflict(wanted.name, version, 0)
         if known is not None:
-            _require_ours(known)
-            _require_version(known, version)
-        alive = known is not None and known.retired_at is None and known.fault is None
-        if known is None or not alive or known.definition != wanted:
-            same_timing = alive and known is not None and known.definition.timing == wanted.timing
-            change = _change(wanted, restart=not same_timing, now=database.clock_in(connection))
+            require_ours(known)
+        there = known if known is not None and known.retired_at is None else None
+        if there is not None:
+            _require_version(there, version)
+        elif version:
+            raise VersionConflict(wanted.name, version, 0)
+        if there is None or there.fault is not None or there.definition != wanted:
+            goes_on = there is not None and there.fault is None and there.definition.timing == wanted.timing
+            change = _change(wanted, restart=not goes_on, now=database.clock_in(connection))
             write_changes(database, connection, [change], source=SOURCE, actor=actor)
-    return get_schedule(database, wanted.name), known is None or known.retired_at is not None
+            if known is None and version == 0:
+                _require_first(connection, wanted)
+    return get_schedule(database, wanted.name), there is None
 
 
 def delete(database: Database, name: str, *, version: int | None = None) -> StoredSchedule:
     """Stop planning a schedule that was written here; its jobs and its history stay."""
     with database.begin() as connection:
         found = _lock(connection, database, name, version)
-        _require_ours(found)
+        require_ours(found)
         retire(database, connection, [found.id])
     return found
 
@@ -131,6 +137,14 @@ def require_readable(found: StoredSchedule) -> None:
     """Raise `ScheduleRefused` if what can be read of a schedule is not all of it."""
     if (why := found.unreadable) is not None:
         raise ScheduleRefused(f"schedule {found.name!r} is set aside: {why}")
+
+
+def require_ours(found: StoredSchedule) -> None:
+    """Raise `ScheduleRefused` for a schedule that is not written here."""
+    if found.source != SOURCE:
+        raise ScheduleRefused(
+            f"schedule {found.name!r} belongs to {found.source}; change it there (pause and resume work here)"
+        )
 
 
 def _lock(connection: Connection, database: Database, name: str, version: int | None) -> StoredSchedule:
@@ -154,11 +168,11 @@ def _require_version(found: StoredSchedule, version: int | None) -> None:
         raise VersionConflict(found.name, version, found.version)
 
 
-def _require_ours(found: StoredSchedule) -> None:
-    if found.source != SOURCE:
-        raise ScheduleRefused(
-            f"schedule {found.name!r} belongs to {found.source}; change it there (pause and resume work here)"
-        )
+def _require_first(connection: Connection, written: Schedule) -> None:
+    """Raise `VersionConflict` if somebody made it while we did: PostgreSQL locks no row that is not there."""
+    found = connection.execute(select(schedule.c.version).where(schedule.c.id == written.id)).scalar_one()
+    if found > 1:
+        raise VersionConflict(written.name, 0, found - 1)
 
 
 def _change(wanted: Schedule, *, restart: bool, now: datetime) -> Change:

@@ -53,12 +53,13 @@ def check_payload(args: object, kwargs: object, limit: int) -> None:
         size = len(json.dumps([args, kwargs], allow_nan=False).encode())
     except (TypeError, ValueError) as error:
         raise JobRefused(
-            f"the arguments are not JSON ({error}); pass plain values, or a reference"
+            f"the arguments are not JSON ({error}); pass plain values, or a reference", field="kwargs"
         ) from error
     if size > limit:
         raise JobRefused(
             f"the arguments are {size} bytes as JSON, over the limit of {limit} (CRONQ_MAX_PAYLOAD_BYTES); "
-            "store them elsewhere and pass a reference"
+            "store them elsewhere and pass a reference",
+            field="kwargs",
         )
 
 

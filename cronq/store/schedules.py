@@ -67,9 +67,9 @@ def check_schedule(declared: Schedule) -> None:
     for what in ("name", "task", "queue", "tenant"):
         value = getattr(declared, what)
         if value is not None and not 0 < len(value) <= LONGEST_NAME:
-            raise JobRefused(f"its {what} has {len(value)} characters; write 1 to {LONGEST_NAME}")
+            raise JobRefused(f"its {what} has {len(value)} characters; write 1 to {LONGEST_NAME}", field=what)
         if value is not None and "\0" in value:
-            raise JobRefused(f"its {what} has a NUL character in it, which cannot be stored")
+            raise JobRefused(f"its {what} has a NUL character in it, which cannot be stored", field=what)
     if declared.on_complete is not None and declared.fan_out is None:
         raise JobRefused(
             "on_complete is for the end of a fan-out, and it has none; use after= in another schedule"

@@ -1,14 +1,13 @@
 """Reads a time as people type it: on the clocks of a zone, with or without the day."""
 
-from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
+from datetime import UTC, datetime, tzinfo
 
 from cronq.timing.errors import InvalidTiming
 
 LONGEST_CLOCK = len("23:59:59")
 
 
-def moment_on(zone: ZoneInfo, text: str, now: datetime) -> datetime:
+def moment_on(zone: tzinfo, text: str, now: datetime) -> datetime:
     """Return the instant of `2026-11-21T02:30` or, on the day of `now`, of `02:30`; or with an offset.
 
     Raises InvalidTiming.

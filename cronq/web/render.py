@@ -32,6 +32,7 @@ SAID: Final = {
     "discard_dead": "Off the list: {count}.",
     "batch_paused": "Paused: no further item starts; those that run go on.",
     "batch_retried": "Its failed items are due again.",
+    "schedule_saved": "Saved. From now on it is planned like this.",
     "backfill_started": "The backfill has begun.",
     "backfill_paused": "Paused: it starts no further job; those that run go on.",
     "backfill_cancelled": "It starts no further job; those that run go on.",
@@ -67,19 +68,14 @@ def parts_of(request: Request) -> Cronq:
     return parts
 
 
-def may_operate(request: Request) -> bool:
-    """Tell whether who looks may also act."""
-    caller = getattr(request.state, "caller", None)
-    return caller is not None and caller.role.includes(Role.OPERATOR)
-
-
 def page(request: Request, template: str, *, status: int = HTTPStatus.OK, **facts: Any) -> Response:  # noqa: ANN401
     """Return one page."""
     caller = getattr(request.state, "caller", None)
     text = _environment.get_template(template).render(
         path=request.url.path,
         here=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
-        may_operate=may_operate(request),
+        may_operate=caller is not None and caller.role.includes(Role.OPERATOR),
+        may_edit=caller is not None and caller.role.includes(Role.EDITOR),
         caller=None if caller is None else caller.name,
         signed_in=COOKIE in request.cookies,
         said=_said(request.query_params.get("said", ""), request.query_params.get("count", "")),

@@ -14,7 +14,7 @@ from cronq.store import backfills, history, overview
 from cronq.store.database import Database
 from cronq.store.fires import Fire, around, fires, latest_fires, next_fires, why
 from cronq.store.schedules import StoredSchedule, get_schedule
-from cronq.telemetry.masking import without_secrets
+from cronq.telemetry.masking import STARS, without_secrets
 from cronq.timing import InvalidTiming
 from cronq.timing.bounds import tz_of
 from cronq.timing.explain import explain
@@ -98,7 +98,7 @@ def one_schedule(
         legs=punctuality.legs(recent),
         drift=punctuality.drift(recent[::-1]),
         calendar=calendar.fill(filled, counted),
-        versions=_versions(history.versions(parts.database, stored.id, limit=11)),
+        versions=with_changes(history.versions(parts.database, stored.id, limit=11)),
         backfills=_backfills(parts.database, name),
         answer=_answer(request, stored, at, now) if at else None,
         at=at,
@@ -162,16 +162,24 @@ def _fire(fire: Fire) -> dict[str, Any]:
     return {"fire": fire, "job": job, "state": state, "late": late, "took": took}
 
 
-def _versions(rows: Sequence[Any]) -> list[dict[str, Any]]:
+def with_changes(rows: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the versions, newest first, each with what it changed; the oldest only if it is the first."""
     found = []
     for place, row in enumerate(rows):
-        before = without_secrets(rows[place + 1].definition) if place + 1 < len(rows) else None
+        before = rows[place + 1].definition if place + 1 < len(rows) else None
         if before is None and row.version > 1:
             break
-        changes = [] if before is None else differences(before, without_secrets(row.definition))
+        changes = [] if before is None else _shown_differences(before, row.definition)
         found.append({"version": row.version, "actor": row.actor, "at": row.at, "changes": changes})
     return found
+
+
+def _shown_differences(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Return the differences without secrets; of a secret that differs, that it does."""
+    shown = differences(without_secrets(before), without_secrets(after))
+    told = {what for what, _old, _new in shown}
+    hidden = [what for what, _old, _new in differences(before, after) if what not in told]
+    return shown + [(what, STARS, STARS) for what in hidden]
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, Any, Any]]:

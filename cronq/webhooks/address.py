@@ -33,24 +33,28 @@ def check_callback(url: str, settings: Settings) -> None:
     """Raise `JobRefused` for a callback that could never be sent."""
     check_url(url)
     if settings.webhook_secret is None:
-        raise JobRefused("no webhook can be signed here; set CRONQ_WEBHOOK_SECRET, or leave callback_url out")
+        raise _refused("no webhook can be signed here; set CRONQ_WEBHOOK_SECRET, or leave callback_url out")
 
 
 def check_url(url: str) -> None:
     """Raise `JobRefused` unless `url` is one that can be sent to."""
     if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url:
-        raise JobRefused(
+        raise _refused(
             f"callback_url may have {LONGEST_URL} printable ASCII characters; write others percent-encoded"
         )
     try:
         split = urlsplit(url)
         known = split.scheme in ("http", "https") and bool(split.hostname) and split.port != 0
     except ValueError as error:
-        raise JobRefused(f"callback_url is no URL: {error}") from error
+        raise _refused(f"callback_url is no URL: {error}") from error
     if not known:
-        raise JobRefused("callback_url must be like https://host/path")
+        raise _refused("callback_url must be like https://host/path")
     if "@" in split.netloc:
-        raise JobRefused("callback_url has a user or password in it; webhooks are signed instead")
+        raise _refused("callback_url has a user or password in it; webhooks are signed instead")
+
+
+def _refused(said: str) -> JobRefused:
+    return JobRefused(said, field="callback_url")
 
 
 def port_of(split: SplitResult) -> int:

@@ -1,6 +1,7 @@
 """Takes the pictures in the docs: `python -m tests.browser.screenshots`, from a real stack with a past."""
 
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -29,6 +30,9 @@ SHOTS = (
     ("schedule-phone", "/schedules/daily-report:acme", PHONE, "light"),
     ("schedules-phone", "/schedules", PHONE, "light"),
     ("job-phone", "/jobs/{job}", PHONE, "dark"),
+    ("backfill-dark", "/backfill?schedule=sync-crm&concurrency=2&start={start}&end={end}", WIDE, "dark"),
+    ("edit", "/edit?schedule=import-rates", TALL, "light"),
+    ("edit-phone", "/edit?schedule=send-digests", PHONE, "dark"),
 )
 
 
@@ -41,8 +45,13 @@ def main() -> None:
             sync_playwright() as it,
         ):
             fill_past(site.database)
-            job = _let_something_happen(site)
-            batch = _fan_out(site)
+            midnight = site.database.clock().replace(hour=0, minute=0)
+            places = {
+                "job": _let_something_happen(site),
+                "batch": _fan_out(site),
+                "start": f"{midnight - timedelta(days=3):%Y-%m-%dT%H:%M}",
+                "end": f"{midnight:%Y-%m-%dT%H:%M}",
+            }
             browser = it.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
             for name, path, (width, height), scheme in SHOTS:
                 context = browser.new_context(
@@ -51,7 +60,7 @@ def main() -> None:
                     base_url=site.url,
                     timezone_id="Europe/Paris",
                 )
-                _take(context.new_page(), path.format(job=job, batch=batch), AT / f"{name}.png")
+                _take(context.new_page(), path.format_map(places), AT / f"{name}.png")
                 context.close()
             browser.close()
 
@@ -83,8 +92,11 @@ def _fan_out(site: Site) -> str:
 
 def _take(page: Page, path: str, at: Path) -> None:
     page.goto(path)
-    page.wait_for_selector("#live.on")
-    page.wait_for_timeout(1800)  # what is live has come in
+    if path.startswith("/edit"):
+        page.get_by_role("button", name="See when it would run").click()
+    if page.locator("[data-live]").count():
+        page.wait_for_selector("#live.on")
+        page.wait_for_timeout(1800)  # what is live has come in
     page.screenshot(path=at)
 
 

@@ -36,6 +36,7 @@ def pages(site: Site, job_id: str, message_id: str) -> list[str]:
         "/",
         "/schedules",
         "/schedules/import-rates",
+        "/edit?schedule=import-rates",
         "/jobs",
         "/jobs?q=rates",
         f"/jobs/{job_id}",

@@ -9,7 +9,7 @@ from cronq.api.gate import is_loopback
 from cronq.api.problems import Problem
 from cronq.api.reply import cursor_of, read_cursor
 from cronq.store.tokens import Role
-from cronq.telemetry.masking import without_secrets
+from cronq.telemetry.masking import with_secrets, without_secrets
 from cronq.views import to_json
 from cronq.web.actions import local_path
 from cronq.web.charts import sparkline
@@ -123,3 +123,57 @@ def test_the_sparkline_says_what_it_draws() -> None:
     drawn = sparkline([row, skipped])
     assert 'aria-label="last 2: 1 completed, 1 skipped"' in drawn
     assert "style=" not in drawn
+
+
+HELD = {
+    "api_key": "k",
+    "region": "eu",
+    "urls": ["redis://u:one@a", "redis://u:two@b", "plain"],
+    "hosts": [{"name": "a", "password": "pa"}, {"name": "b", "password": "pb"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ({}, {}),
+        ({"region": "us"}, {"region": "us"}),
+        ({"api_key": "other"}, {"api_key": "other"}),
+        ({"region": True, "note": "***"}, {"region": True, "note": "***"}),
+        ({"api_key": "***"}, {"api_key": "k"}),
+        ({"urls": ["redis://u:***@b"]}, {"urls": ["redis://u:two@b"]}),
+        ({"urls": ["redis://u:***@b", "redis://u:***@a"]}, {"urls": ["redis://u:two@b", "redis://u:one@a"]}),
+        (
+            {"hosts": [{"name": "b", "password": "***"}, {"name": "a", "password": "***"}]},
+            {"hosts": [{"name": "b", "password": "pb"}, {"name": "a", "password": "pa"}]},
+        ),
+        (
+            {"hosts": [{"name": "a", "password": "***"}, {"name": "c", "password": "***"}]},
+            {"hosts": [{"name": "a", "password": "pa"}, {"name": "c", "password": "pb"}]},
+        ),
+    ],
+)
+def test_stars_are_taken_back_for_the_secret_that_they_stood_for(typed: object, meant: object) -> None:
+    assert with_secrets(typed, HELD) == meant
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        {"token": "***"},
+        {"urls": ["redis://u:***@c"]},
+        {"region": "redis://u:***@a"},
+        {"hosts": [{"name": "c", "password": "***"}]},
+        {"hosts": [{"name": "c", "password": "***"}, {"name": "d", "password": "***"}]},
+    ],
+)
+def test_stars_that_stood_for_no_secret_there_are_refused(typed: object) -> None:
+    with pytest.raises(ValueError, match=r"\*\*\* for a"):
+        with_secrets(typed, HELD)
+
+
+def test_two_secrets_that_look_alike_are_not_taken_for_each_other() -> None:
+    held = ["redis://u:one@a", "redis://u:two@a"]
+    assert with_secrets(["redis://u:***@a", "redis://u:***@a"], held) == held
+    with pytest.raises(ValueError, match="write it"):
+        with_secrets(["redis://u:***@a"], held)
