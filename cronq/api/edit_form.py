@@ -1,4 +1,7 @@
-"""The page on which a schedule is changed or made: first when it would run, then a button that saves it."""
+"""The page on which a schedule is changed or made: first when it would run, then a button that saves it.
+
+Looking is sent as saving is: what is typed may be a secret, which must stand in no address and no log.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
