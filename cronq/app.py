@@ -20,7 +20,7 @@ from cronq.beat.zone_data import follow_zone_data
 from cronq.clock import Sighting, StoreClock, sight
 from cronq.coordination.leadership import Leadership
 from cronq.coordination.lock import LeaderLock
-from cronq.coordination.notices import RELEASED, NoticeListener
+from cronq.coordination.notices import RELEASED, listen_for_notices
 from cronq.coordination.redis_client import RedisError, open_redis
 from cronq.coordination.roll_call import RollCall, slots_by_queue
 from cronq.delivery.dead_letter_queue import DeadLetterQueue
@@ -132,7 +132,7 @@ class Beat:
             begin_term=self._take_over,
             upkeep=self._build_upkeep(),
         )
-        self._listener = NoticeListener(
+        self._listener = listen_for_notices(
             open_redis(settings.redis_url), settings.key_prefix, self._take_notice
         )
         self._dead_letters = DeadLetterKeeper(

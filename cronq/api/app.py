@@ -26,8 +26,9 @@ from cronq.api.feed import Feed
 from cronq.api.gate import Gate
 from cronq.api.rate import RateLimit
 from cronq.app import Cronq
+from cronq.coordination.listener import Listener
 from cronq.coordination.redis_client import open_redis
-from cronq.progress.follower import ProgressFollower
+from cronq.progress.board import channel
 from cronq.views import live_progress
 from cronq.web.pages import install_pages
 
@@ -46,13 +47,12 @@ def create_app(parts: Cronq, *, host: str = "127.0.0.1") -> FastAPI:
     @asynccontextmanager
     async def live(_app: FastAPI) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = THREADS
-        follower = ProgressFollower(
-            open_redis(parts.settings.redis_url), parts.settings.key_prefix, feed.progress
-        )
+        settings = parts.settings
+        reports = Listener(open_redis(settings.redis_url), channel(settings.key_prefix), feed.progress)
         feed.start()
-        follower.start()
+        reports.start()
         yield
-        follower.stop()
+        reports.stop()
         feed.stop()
 
     app = FastAPI(

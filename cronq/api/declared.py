@@ -15,26 +15,8 @@ from cronq.store.schedules import check_schedule, get_schedule
 from cronq.webhooks.address import check_callback
 from cronq.worker.expansion import BadItem, find_items
 
-POLICY: Final = frozenset(
-    {
-        "queue",
-        "needs",
-        "priority",
-        "overlap",
-        "buffer",
-        "catch_up",
-        "catch_up_window",
-        "jitter",
-        "spread",
-        "max_attempts",
-        "pause_after",
-        "tenant",
-        "callback_url",
-        "fan_out",
-        "on_complete",
-        "after",
-    }
-)
+NO_POLICY: Final = frozenset({"task", "cron", "every", "delay", "at", "rrule", "tz", "dst", "args", "kwargs"})
+"""What of a `ScheduleIn` says what runs and when; the rest goes to `cronq.declaration` as it is."""
 
 
 def declared(parts: Cronq, name: str, wanted: ScheduleIn) -> Schedule:
@@ -73,7 +55,7 @@ def _before(database: Database, schedule: Schedule) -> dict[str, Schedule]:
 
 
 def _when(wanted: ScheduleIn) -> When:
-    policy = wanted.model_dump(include=set(POLICY), exclude_none=True)
+    policy = wanted.model_dump(exclude=set(NO_POLICY), exclude_none=True)
     policy |= {"args": wanted.args, "kwargs": wanted.kwargs}
     tz: dict[str, Any] = {} if wanted.tz is None else {"tz": wanted.tz}
     if wanted.cron is not None:

@@ -9,6 +9,11 @@ import redis
 MAX_LOG_LINES = 200
 
 
+def channel(prefix: str) -> str:
+    """Return where reports are told of, as they come; only a picture, so that a lost one is no loss."""
+    return f"{prefix}progress"
+
+
 class Board:
     """Writes and reads what running jobs report."""
 
@@ -25,7 +30,7 @@ class Board:
                 pipeline.rpush(key, *lines)
                 pipeline.ltrim(key, -MAX_LOG_LINES, -1)
                 pipeline.expire(key, self._ttl_s)
-            pipeline.publish(f"{self._prefix}progress", text)
+            pipeline.publish(channel(self._prefix), text)
             pipeline.execute()
 
     def read(self, job_ids: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 import redis
 
 from cronq.coordination.lock import LeaderLock, Renewal
-from cronq.coordination.notices import RELEASED, NoticeListener
+from cronq.coordination.notices import RELEASED, listen_for_notices
 from cronq.coordination.redis_client import open_redis
 from tests.support.processes import wait_for
 
@@ -61,7 +61,7 @@ def test_looking_at_a_lock_never_prolongs_it(redis_url: str) -> None:
 def test_every_standby_hears_that_the_lock_is_free(redis_url: str) -> None:
     holder, client = lock(redis_url, "holder")
     heard: SimpleQueue[dict[str, Any]] = SimpleQueue()
-    standby = NoticeListener(client, "t:", heard.put)
+    standby = listen_for_notices(client, "t:", heard.put)
     standby.start()
     assert heard.get(timeout=10) == {"kind": "listening"}
     # What is sent before Redis has the subscription is lost; a standby looks by itself, too.
