@@ -211,7 +211,9 @@ def live_progress(parts: Cronq, rows: list[Any]) -> dict[str, dict[str, Any]]:
 
 def to_json(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401
     """Return `value` as JSON; instants as RFC 3339 in UTC."""
-    return json.dumps(value, default=_plain, indent=indent, ensure_ascii=False)
+    text = json.dumps(value, default=_plain, indent=indent, ensure_ascii=False)
+    # JSON may name half of a surrogate pair, but UTF-8 has none: such a one stays written as its escape.
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def iso(moment: datetime) -> str:

@@ -16,6 +16,7 @@ from cronq.timing import InvalidTiming, duration
 from cronq.timing.durations import in_words
 from cronq.timing.moments import moment_on
 from cronq.timing.zones import zone
+from cronq.views import to_json
 
 KINDS: Final = ("cron", "every", "delay", "at", "rrule")
 KEPT: Final = ("fan_out", "on_complete", "after")
@@ -184,8 +185,8 @@ def _words(seconds: float) -> str:
 
 
 def _json(value: object) -> str:
-    line = json.dumps(value, ensure_ascii=False)
-    return line if len(line) <= ONE_LINE else json.dumps(value, indent=2, ensure_ascii=False)
+    line = to_json(value)
+    return line if len(line) <= ONE_LINE else to_json(value, indent=2)
 
 
 def _refused(definition: Schedule, why: str) -> ScheduleRefused:

@@ -81,7 +81,9 @@ def page(request: Request, template: str, *, status: int = HTTPStatus.OK, **fact
         said=_said(request.query_params.get("said", ""), request.query_params.get("count", "")),
         **facts,
     )
-    return HTMLResponse(text, status)
+    return HTMLResponse(
+        text.encode(errors="backslashreplace"), status
+    )  # half of a surrogate pair is no UTF-8
 
 
 def _said(what: str, count: str) -> str:

@@ -57,3 +57,20 @@ def test_an_instant_out_of_reach_is_refused(client: TestClient, parts: Cronq, wr
     assert client.get("/api/jobs", params={"since": wrong}).status_code == 422
     assert client.post("/api/jobs", json={"type": "t", "run_at": wrong}).status_code == 422
     assert client.get("/schedules/hourly", params={"from": wrong}, headers=PAGE).status_code in (404, 422)
+
+
+def test_half_of_a_surrogate_pair_is_shown_as_it_was_written(client: TestClient) -> None:
+    half = r'"kwargs": {"half": "\ud800"}'
+    headers = {"Content-Type": "application/json"}
+    asked = client.post("/api/jobs", content=f'{{"type": "t", {half}}}', headers=headers)
+    written = client.put(
+        "/api/schedules/odd", content=f'{{"task": "t", "every": 60, {half}}}', headers=headers
+    )
+    if asked.status_code == 422:  # PostgreSQL stores no such text
+        assert (asked.json()["code"], written.json()["code"]) == ("bad-value", "bad-value")
+        return
+    paths = ("/api/jobs", "/api/schedules", "/schedules/odd", "/edit?schedule=odd", asked.headers["location"])
+    for path in (*paths, asked.headers["location"].removeprefix("/api")):
+        shown = client.get(path, headers=PAGE)
+        assert shown.status_code == 200, path
+        assert r"\ud800" in shown.text, path
