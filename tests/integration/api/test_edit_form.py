@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from cronq.app import Cronq
 from cronq.errors import UnknownSchedule
 from cronq.schedule import Schedule
-from cronq.store.schedules import Change, get_schedule, write_changes
+from cronq.store.schedules import Change, get_schedule, mark_fault, write_changes
 from cronq.store.tokens import Role, create_token
 from cronq.web.render import COOKIE
 
@@ -255,6 +255,29 @@ def test_an_instant_without_an_offset_is_on_the_clocks_of_the_zone(client: TestC
         "look",
     )
     assert "it would never run" in look.text
+
+
+def test_what_the_database_cannot_store_is_said_and_not_lost(client: TestClient, parts: Cronq) -> None:
+    made(client)
+    typed = r'{"nul": "\u0000"}'
+    answer = sent(client, opened(client) | {"kwargs": typed})
+    if answer.status_code == 303:  # SQLite stores it
+        assert declaration(parts).kwargs == {"nul": "\0"}
+        return
+    assert answer.status_code == 422
+    assert "a value in it cannot be stored" in answer.text
+    assert form(answer.text)["kwargs"] == typed
+
+
+def test_saving_takes_back_one_that_was_set_aside(client: TestClient, parts: Cronq) -> None:
+    made(client)
+    stored = get_schedule(parts.database, NAME)
+    with parts.database.begin() as connection:
+        mark_fault(parts.database, connection, stored.id, "it never fires again")
+    assert sent(client, opened(client)).status_code == 303
+    again = get_schedule(parts.database, NAME)
+    assert (again.fault, again.version) == (None, 2)
+    assert again.next_fire_at is not None
 
 
 def test_code_keeps_its_schedules(client: TestClient, parts: Cronq) -> None:
