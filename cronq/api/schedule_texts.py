@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from cronq.api.asked import ScheduleIn
 from cronq.errors import ScheduleRefused
 from cronq.schedule import Dst, Schedule
 from cronq.store.definitions import DURATIONS, to_data
@@ -19,8 +20,6 @@ from cronq.timing.zones import zone
 from cronq.views import to_json
 
 KINDS: Final = ("cron", "every", "delay", "at", "rrule")
-KEPT: Final = ("fan_out", "on_complete", "after")
-"""What the form does not show."""
 ARGUMENTS: Final[dict[str, tuple[type, str]]] = {
     "args": (list, '["eu", 7]'),
     "kwargs": (dict, '{"region": "eu"}'),
@@ -42,6 +41,8 @@ POLICY: Final = (
 )
 ONE_LINE: Final = 60
 FIELDS: Final = ("task", "kind", "tz", "when", *ARGUMENTS, *POLICY, "dst")
+KEPT: Final = tuple(name for name in ScheduleIn.model_fields if name not in {*FIELDS, *KINDS})
+"""What the form does not show, whatever the API comes to take."""
 _TIMINGS: Final = {
     "cron": {"expression", "tz", "dst", "hash_id"},
     "every": {"seconds"},
@@ -63,7 +64,7 @@ def asked_of(definition: Schedule) -> dict[str, Any]:
         raise _refused(definition, "its items come from a function or a query, which only code may name")
     when = next(timing[name] for name in ("expression", "seconds", "instant", "text") if name in timing)
     after = definition.after
-    asked = {name: data[name] for name in ("task", *ARGUMENTS, *POLICY, "on_complete")} | {
+    asked = {name: data[name] for name in ("task", *ARGUMENTS, *POLICY, *KEPT)} | {
         kind: when,
         "tz": None if timing.get("tz") == "UTC" else timing.get("tz"),
         "dst": None if dst == Dst.VIXIE else dst,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from cronq.api.schedule_texts import FIELDS
 from cronq.app import Cronq
 from cronq.errors import UnknownSchedule
 from cronq.schedule import Schedule
@@ -55,6 +56,7 @@ def test_a_schedule_is_changed_after_a_look_without_a_script(client: TestClient,
     made(client)
     assert "/edit?schedule=with/slash%20%26%20more" in client.get(f"/schedules/{NAME}", headers=PAGE).text
     given = opened(client) | {"when": "0 4 * * *"}
+    assert given.keys() == {"version", *FIELDS}
     look = sent(client, given, do="look")
     assert look.status_code == 200
     assert "At 04:00 every day" in look.text
