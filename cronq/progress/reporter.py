@@ -5,6 +5,7 @@ throttled: a call that is not sent costs a fraction of a microsecond more than l
 report of a job is always kept. No fault of Redis ever reaches the body.
 """
 
+import math
 import threading
 import time
 from collections import deque
@@ -83,7 +84,8 @@ class Report:
 
     def state(self) -> dict[str, Any]:
         """Return the progress as it is shown: `progress` is 0 to 100."""
-        percent = 0 if not self.total else max(0, min(100, int(100 * self.done / self.total)))
+        done, total = _number(self.done) or 0, _number(self.total)
+        percent = 0 if not total else int(max(0, min(100, 100.0 * done / total)))
         if self.completed:
             percent = 100
         return {
@@ -91,10 +93,20 @@ class Report:
             "attempt": self.attempt,
             "progress": percent,
             "current_step": without_secrets(self.step),
-            "steps_completed": self.done,
-            "steps_total": self.total,
+            "steps_completed": done,
+            "steps_total": total,
             "updated_at": time.time(),
         }
+
+
+def _number(given: Any) -> float | None:  # noqa: ANN401 - whatever a body reported
+    """Return `given` as a number that JSON has, or None: a job's end must not fail by what it reported."""
+    try:
+        if not math.isfinite(given):
+            return None
+        return given if isinstance(given, int | float) else float(given)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 reporting: ContextVar[Report | None] = ContextVar("cronq_report", default=None)

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from cronq.context import JobContext, lease, running
 from cronq.errors import Cancelled
 from cronq.failpoints import failpoint
-from cronq.job import State
+from cronq.job import Outcome, State
 from cronq.progress.reporter import Report, reporting
-from cronq.retry import Policy
+from cronq.retry import Kind, Policy
 from cronq.store.attempts import Claim, Settlement
 from cronq.telemetry.log import get_logger
 from cronq.worker.lease_keeper import Limits
@@ -140,11 +140,7 @@ def _settle(
 ) -> Settlement | None:
     """Judge how the body ended, and hand that in; None: the lease was lost."""
     failpoint("before_settle")
-    verdict = judge(
-        error, claim,
-        default_attempts=work.default_attempts, time_out=work.time_out, policies=work.policies,
-        age_s=lambda: desk.age_s(work.job_id, claim.earlier),
-    )  # fmt: skip
+    verdict = _judge(desk, work, claim, error)
     settlement = _settlement(work, claim, report, verdict, token=token, result=result, error=error)
     if not desk.settle(settlement):
         log.warning("job.settle_refused", job=work.job_id, attempt=claim.attempt, why="the lease was lost")
@@ -154,6 +150,20 @@ def _settle(
         state=settlement.state, kind=settlement.kind, retry_in_s=settlement.retry_in_s, why=verdict.why,
     )  # fmt: skip
     return settlement
+
+
+def _judge(desk: Desk, work: Work, claim: Claim, error: BaseException | None) -> Verdict:
+    try:
+        return judge(
+            error, claim,
+            default_attempts=work.default_attempts, time_out=work.time_out, policies=work.policies,
+            age_s=lambda: desk.age_s(work.job_id, claim.earlier),
+        )  # fmt: skip
+    except Exception as fault:
+        # A user's own error may do anything when it is looked at; the attempt is over all the same.
+        log.exception("job.not_judged", job=work.job_id, consequence="it is a dead letter")
+        why = f"not tried again: its error could not be looked at ({type(fault).__name__}: {fault})"
+        return Verdict(Outcome.FAILED, State.FAILED, Kind.ERROR, why=why)
 
 
 def _say_last(report: Report, *, completed: bool) -> None:

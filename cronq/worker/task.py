@@ -161,7 +161,7 @@ def _asking(task: Any, celery_retry: Callable[..., Any]) -> Callable[..., Any]: 
             countdown = task.default_retry_delay
         limit = task.max_retries if max_retries is None else max_retries
         attempts = None if limit is None else int(limit) + 1
-        raise RetryAsked(exc, countdown, attempts) from exc
+        raise RetryAsked(exc, float(countdown), attempts) from exc
 
     return retry
 

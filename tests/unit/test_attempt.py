@@ -1,8 +1,12 @@
 """One attempt, from claim to settlement, at a desk that is not real."""
 
+import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -19,6 +23,7 @@ from cronq.worker.lease_keeper import Limits
 from cronq.worker.values import MAX_BYTES
 from cronq.worker.verdict import RetryAsked
 
+HUGE = 10**400
 FIRE = datetime(2026, 11, 1, tzinfo=UTC)
 
 
@@ -158,6 +163,57 @@ def test_progress_of_the_body_is_settled_with_it() -> None:
     assert failed is not None
     assert (done["progress"], done["current_step"], done["steps_completed"]) == (100, "load", 3)
     assert failed["progress"] == 25
+
+
+@pytest.mark.parametrize(
+    ("done", "total"),
+    [
+        (math.nan, 10),
+        (3, math.nan),
+        (math.inf, math.inf),
+        (HUGE, 2),
+        (3, HUGE),
+        (10**308, 2),
+        ("3", 10),
+        (None, 10),
+    ],
+    ids=lambda given: repr(given)[:9],
+)
+def test_what_is_no_number_in_its_progress_does_not_cost_the_outcome(done: Any, total: Any) -> None:
+    desk = FakeDesk()
+    run(desk, lambda: progress.update(done, total, "reading"))
+    (settlement,) = desk.settled
+    assert settlement.state is State.COMPLETED
+    json.dumps(settlement.progress, allow_nan=False)
+
+
+def test_another_librarys_numbers_are_kept_as_numbers() -> None:
+    desk = FakeDesk()
+    run(desk, lambda: progress.update(Decimal(3), Fraction(12, 2)))
+    assert desk.settled[0].progress is not None
+    assert (desk.settled[0].progress["steps_completed"], desk.settled[0].progress["steps_total"]) == (
+        3.0,
+        6.0,
+    )
+
+
+class Unspeakable(Exception):
+    """An error that fails when somebody looks at it."""
+
+    @property
+    def retry_after(self) -> float:
+        raise RuntimeError("no response was stored")
+
+
+def test_an_error_that_cannot_be_looked_at_ends_the_job_and_says_so() -> None:
+    desk = FakeDesk()
+    ended = run(desk, raising(Unspeakable("lost")))
+    (settlement,) = desk.settled
+    assert (settlement.state, settlement.dead) == (State.FAILED, True)
+    assert settlement.error is not None
+    assert "no response was stored" in settlement.error
+    assert "Unspeakable: lost" in settlement.error
+    assert isinstance(ended.error, Unspeakable)
 
 
 def test_a_plain_error_of_a_plain_task_is_not_tried_again() -> None:
