@@ -38,7 +38,10 @@ def recall(database: Database, job_id: str, token: str, key: str) -> Remembered:
 
 
 def remember(database: Database, job_id: str, token: str, key: str, value: Any) -> bool:  # noqa: ANN401
-    """Write down that `key` of a job is done, with a JSON `value`; False: the lease is lost."""
+    """Write down that `key` of a job is done, with a JSON `value`; False: the lease is lost.
+
+    To ask again with the same token is safe: what is written already stays, and is confirmed.
+    """
     held = select(job.c.id, literal(key), literal(value, once.c.value.type), database.now()).where(
         job.c.id == job_id, _held(token)
     )
@@ -49,7 +52,11 @@ def remember(database: Database, job_id: str, token: str, key: str, value: Any) 
         .returning(once.c.key)
     )
     with database.autocommit() as connection:
-        return connection.execute(statement).one_or_none() is not None
+        if connection.execute(statement).one_or_none() is not None:
+            return True
+    # Asked again because the first answer got lost: only the lease's holder can have written it.
+    known = recall(database, job_id, token, key)
+    return known.mine and known.done
 
 
 def _held(token: str) -> Any:  # noqa: ANN401 - a condition

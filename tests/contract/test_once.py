@@ -82,6 +82,18 @@ def test_a_value_that_cannot_be_kept_becomes_none_the_first_time_already(rows: R
     assert record.once("k", lambda: pytest.fail("done twice")) is None
 
 
+def test_a_worker_that_asks_again_because_the_answer_got_lost_still_has_its_job(
+    database: Database, rows: Rows
+) -> None:
+    job_id, token = rows.job(), str(uuid.uuid4())
+    assert rows.claim(job_id, token) is not None
+    assert remember(database, job_id, token, "charge", 7)
+    assert remember(database, job_id, token, "charge", 7)
+    assert recall(database, job_id, token, "charge").value == 7
+    assert rows.settle(job_id, token, **RETRY)
+    assert not remember(database, job_id, token, "charge", 7)
+
+
 def test_two_jobs_do_not_share_a_key(rows: Rows, begin: Any) -> None:
     assert begin(rows.job()).once("k", lambda: 1) == 1
     assert begin(rows.job()).once("k", lambda: 2) == 2
