@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from celery import Celery, signals
+from celery.worker import state
 
 from cronq.app import Cronq, cronq_of, senders_of_events
 from cronq.delivery.quarantine import guard_redis_transport, keep_malformed
@@ -45,7 +46,12 @@ def prepare_worker(app: Celery, hostname: str, *, events: bool, slots: Callable[
             hand_back_when_cold(sender, lambda: cronq_of(app).desk)
         elif tied:
             parts = cronq_of(app)
-            LeaseGuardian(parts.database, str(sender.hostname), lease_s=parts.settings.lease_s).start()
+            LeaseGuardian(
+                parts.database,
+                str(sender.hostname),
+                lease_s=parts.settings.lease_s,
+                in_hand=lambda: {request.id for request in tuple(state.active_requests)},
+            ).start()
 
     signals.worker_ready.connect(on_ready, weak=False, dispatch_uid=f"cronq.ready.{id(app)}")
     settings = cronq_of(app).settings

@@ -42,19 +42,19 @@ def renew(database: Database, tokens: Sequence[str], *, lease_s: float) -> dict[
     return {row[0]: Stop.NO if row[1] is None else Stop.END if row[2] else Stop.ASK for row in rows}
 
 
-def expiring(database: Database, *, worker_prefix: str, within_s: float) -> list[tuple[str, str]]:
-    """Return (worker, token) of one worker's leases that run out within `within_s` seconds, or have.
+def expiring(database: Database, *, worker_prefix: str, within_s: float) -> list[tuple[str, str, str]]:
+    """Return (job id, worker, token) of one worker's leases that run out within `within_s` seconds, or have.
 
     One that ran out while SQL was away, and was not rescued, may still be renewed.
     """
     statement = text(f"""
-        SELECT worker, lease_token FROM cronq_job
+        SELECT id, worker, lease_token FROM cronq_job
         WHERE state = 'RUNNING' AND lease_until < {database.now_sql(":within_s")}
             AND substr(worker, 1, :length) = :prefix
     """)
     values = {"within_s": within_s, "length": len(worker_prefix), "prefix": worker_prefix}
     with database.autocommit() as connection:
-        return [(row[0], row[1]) for row in connection.execute(statement, values)]
+        return [(row[0], row[1], row[2]) for row in connection.execute(statement, values)]
 
 
 def silent_jobs(database: Database, *, limit: int) -> list[Row[Any]]:

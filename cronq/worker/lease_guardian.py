@@ -1,12 +1,14 @@
 """Keeps the leases of pool children that cannot do it themselves.
 
 A body that holds the GIL for a minute starves the thread that renews in its own process. This runs in the
-worker's parent. It renews only what a child has not renewed in time, and only while that child runs: a child
-that is dead, or frozen, loses its jobs as it should.
+worker's parent. It renews only what a child has not renewed in time, and only while that child runs and works
+on that job: a child that is dead, or frozen, loses its jobs as it should, and so does one that gave a job up
+because SQL was away for too long.
 """
 
 import os
 import threading
+from collections.abc import Callable, Container
 from pathlib import Path
 
 from cronq.errors import first_line
@@ -23,8 +25,12 @@ log = get_logger(__name__)
 class LeaseGuardian:
     """Renews for children whose leases have less than half of their time left."""
 
-    def __init__(self, database: Database, hostname: str, *, lease_s: float) -> None:
+    def __init__(
+        self, database: Database, hostname: str, *, lease_s: float, in_hand: Callable[[], Container[str]]
+    ) -> None:
+        """in_hand: tells the ids of the jobs that the children work on now."""
         self._database, self._hostname, self._lease_s = database, hostname, lease_s
+        self._in_hand = in_hand
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cronq-lease-guardian", daemon=True)
 
@@ -35,7 +41,12 @@ class LeaseGuardian:
     def look(self) -> list[str]:
         """Renew what is about to run out although its child runs; return those tokens."""
         due = expiring(self._database, worker_prefix=f"{self._hostname}/", within_s=self._lease_s / 2)
-        tokens = [token for worker, token in due if _runs(int(worker.rpartition("/")[2]))]
+        in_hand = self._in_hand() if due else ()
+        tokens = [
+            token
+            for job_id, worker, token in due
+            if job_id in in_hand and _runs(int(worker.rpartition("/")[2]))
+        ]
         if tokens:
             renew(self._database, tokens, lease_s=self._lease_s)
         return tokens

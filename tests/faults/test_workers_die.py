@@ -61,6 +61,23 @@ def test_a_killed_pool_process_is_not_kept_alive_by_its_parent(cluster: Cluster)
     assert [outcome for _n, outcome, _k in cluster.attempts(job_id)] == ["LOST", "COMPLETED"]
 
 
+def test_a_body_that_lets_no_thread_of_its_process_run_keeps_its_lease(cluster: Cluster) -> None:
+    cluster.beat("beat")
+    cluster.working("w", pool="prefork")
+    job_id = cluster.demand("faults.hog", args=[2 * LEASE_S])
+    cluster.wait_for_state(job_id, "COMPLETED")
+    assert [line.what for line in cluster.lines(job_id)] == ["start", "end"]
+    assert cluster.attempts(job_id) == [(1, "COMPLETED", None)]
+
+
+def test_a_job_whose_process_lives_on_without_settling_it_is_run_again(cluster: Cluster) -> None:
+    cluster.beat("beat")
+    cluster.working("w", pool="prefork")
+    job_id = cluster.demand("faults.unsettled")
+    cluster.wait_for_state(job_id, "COMPLETED")
+    assert cluster.attempts(job_id) == [(1, "LOST", "worker_lost"), (2, "COMPLETED", None)]
+
+
 @pytest.mark.parametrize("cluster", [("postgresql", "redis")], indirect=True, ids=["postgresql"])
 def test_a_worker_frozen_past_its_lease_loses_its_job_and_its_late_result(cluster: Cluster) -> None:
     cluster.beat("beat")

@@ -4,6 +4,7 @@
 `FAULT_SCHEDULES` how many schedules there are.
 """
 
+import ctypes
 import os
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.orm import Session
 
 from cronq import configure, current_job, every, progress
+from cronq.app import cronq_of
 from cronq.failpoints import failpoint
 
 app = configure(Celery("faults"))
@@ -67,6 +69,30 @@ def call() -> None:
         raise ConnectionError("the service does not answer")
     time.sleep(0.05)
     note("end")
+
+
+@app.task(name="faults.hog")
+def hog(seconds: float) -> None:
+    """Let no other thread of this process run for a while."""
+    note("start")
+    ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+    note("end")
+
+
+@app.task(name="faults.unsettled")
+def unsettled() -> None:
+    """Let a fault of the worker keep the first attempt's outcome from being written."""
+    note("start")
+    job = current_job()
+    assert job is not None
+    if job.attempt == 1:
+        desk = cronq_of(app).desk
+
+        def broken(_settlement: object) -> bool:
+            del desk.settle
+            raise RuntimeError("a test breaks this")
+
+        desk.settle = broken  # type: ignore[method-assign]
 
 
 @app.task(name="faults.hold")
