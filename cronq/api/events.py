@@ -94,9 +94,10 @@ def read_job(parts: Cronq, job_id: str) -> dict[str, Any]:
 
 
 def _since(last: str | None) -> datetime | None:
+    """Return the moment whose changes the client may have missed: some commit late."""
     try:
-        return None if not last else moment_of(last)
-    except ValueError:
+        return None if not last else moment_of(last) - timedelta(seconds=OVERLAP_S)
+    except (ValueError, OverflowError):
         raise Problem(400, "event-id", f"the event id {last} is not one of ours; leave it out") from None
 
 
@@ -145,8 +146,7 @@ async def _all(feed: Feed, parts: Cronq, since: datetime | None, tell: Tell) -> 
 
 
 async def _tell_missed(parts: Cronq, since: datetime, tell: Tell) -> None:
-    back = since - timedelta(seconds=OVERLAP_S)
-    batches = read_changes(parts.database, back, {}, partial(live_progress, parts))
+    batches = read_changes(parts.database, since, {}, partial(live_progress, parts))
     while (batch := await to_thread.run_sync(next, batches, None)) is not None:
         if batch[0]:
             await tell(batch[0])

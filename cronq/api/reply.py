@@ -63,8 +63,8 @@ def read_cursor(cursor: str | None) -> tuple[datetime, str] | None:
         return None
     try:
         moment, job_id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        return datetime.fromisoformat(moment).astimezone(UTC), str(job_id)
-    except (binascii.Error, ValueError, TypeError):
+        return datetime.fromisoformat(moment).astimezone(UTC), str(job_id).encode().decode()
+    except (binascii.Error, ValueError, TypeError, OverflowError, RecursionError):
         raise Problem(
             400, "cursor", "This cursor is not one of ours; start again without one", title="Wrong cursor"
         ) from None

@@ -29,7 +29,7 @@ from cronq.store.agenda import DueJob, insert_job
 from cronq.store.database import Database
 from cronq.store.leases import GRACE_S
 from cronq.store.tables import HEAD, RUNNING, attempt, batch, job
-from cronq.store.values import contains
+from cronq.store.values import MOST_LEVELS, contains, is_too_deep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +48,20 @@ class JobFilter:
 
 
 def check_payload(args: object, kwargs: object, limit: int) -> None:
-    """Raise `JobRefused` unless the arguments are JSON and at most `limit` bytes."""
+    """Raise `JobRefused` unless the arguments are JSON, not nested too deep, and at most `limit` bytes."""
     try:
-        size = len(json.dumps([args, kwargs], allow_nan=False).encode())
-    except (TypeError, ValueError) as error:
+        written = json.dumps([args, kwargs], allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
         raise JobRefused(
             f"the arguments are not JSON ({error}); pass plain values, or a reference", field="kwargs"
         ) from error
-    if size > limit:
+    if is_too_deep([args, kwargs], written):
+        raise JobRefused(
+            f"the arguments have lists and objects nested more than {MOST_LEVELS} deep; "
+            "flatten them, or pass them as one text",
+            field="kwargs",
+        )
+    if (size := len(written)) > limit:
         raise JobRefused(
             f"the arguments are {size} bytes as JSON, over the limit of {limit} (CRONQ_MAX_PAYLOAD_BYTES); "
             "store them elsewhere and pass a reference",

@@ -1,6 +1,6 @@
 """Which values cannot be stored, which have a text in them, and how many go into one statement."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, func, or_
@@ -13,6 +13,21 @@ BadValue = DataError
 
 OUTAGES = (OperationalError, InterfaceError)
 """The database is away or busy; see `is_outage`."""
+
+
+MOST_LEVELS = 100
+"""Of lists and objects within each other: what masks and shows JSON goes down a few hundred at most."""
+
+
+def is_too_deep(value: object, written: str) -> bool:
+    """Tell whether `value`, whose JSON is `written`, is nested more than `MOST_LEVELS` deep."""
+    if written.count("[") + written.count("{") <= MOST_LEVELS:
+        return False
+    layer = [value]
+    for _ in range(MOST_LEVELS + 1):
+        nested = [each for each in layer if isinstance(each, Mapping | list | tuple)]
+        layer = [inner for each in nested for inner in (each.values() if isinstance(each, Mapping) else each)]
+    return bool(layer)
 
 
 def contains(text: str, *columns: ColumnElement[Any]) -> ColumnElement[bool]:

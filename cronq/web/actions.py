@@ -49,7 +49,10 @@ async def form_of(request: Request) -> dict[str, str]:
 
 def local_path(path: str) -> str:
     """Return `path` if it leads to this page and nowhere else, or the first page."""
-    split = urlsplit(path)
+    try:
+        split = urlsplit(path)
+    except ValueError:
+        return "/"
     safe = path.startswith("/") and not path.startswith(("//", "/\\")) and not split.netloc
     return path if safe else "/"
 

@@ -367,7 +367,15 @@ def test_the_lease_is_let_go_even_when_the_process_is_torn_down() -> None:
     assert current_job() is None
 
 
-@pytest.mark.parametrize("result", [object(), float("nan"), "x" * (MAX_BYTES + 1), {1, 2}])
+def nested(levels: int) -> list[Any]:
+    return [nested(levels - 1)] if levels else []
+
+
+@pytest.mark.parametrize(
+    "result",
+    [object(), float("nan"), "x" * (MAX_BYTES + 1), {1, 2}, nested(200)],
+    ids=["no value", "no number", "large", "a set", "deep"],
+)
 def test_a_result_that_cannot_be_kept_is_dropped_and_the_job_is_done(result: object) -> None:
     desk = FakeDesk()
     ended = run(desk, lambda: result)

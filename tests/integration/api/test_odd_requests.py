@@ -1,5 +1,6 @@
 """Nothing that somebody sends makes it fall over."""
 
+import base64
 from typing import Any
 from urllib.parse import quote
 
@@ -48,6 +49,43 @@ def test_nothing_odd_makes_it_fall_over(client: TestClient, parts: Cronq, odd: s
         assert client.get(path, headers=PAGE).status_code == 200
     for path, form in (("/act/pause", {"name": odd, "note": odd}), ("/login", {"token": f"cronq_{odd}_x"})):
         assert client.post(path, data=form | {"next": odd}).status_code in (303, 403, 404, 422)
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        '["0001-01-01T00:00:00+14:00", "x"]',
+        '["9999-12-31T23:59:59-14:00", "x"]',
+        '["2026-11-21T00:00:00Z", "\\ud800"]',
+        "[" * 5000,
+    ],
+    ids=["too early", "too late", "half a character", "nested"],
+)
+def test_a_cursor_that_is_not_ours_is_refused(client: TestClient, inside: str) -> None:
+    cursor = base64.urlsafe_b64encode(inside.encode()).decode()
+    for path in ("/api/jobs", "/api/dead", "/api/batches"):
+        assert client.get(path, params={"cursor": cursor}).status_code == 400, path
+
+
+@pytest.mark.parametrize("last", ["-62135596800000000", "9" * 30, "x"])
+def test_an_event_id_that_is_not_ours_is_refused(client: TestClient, last: str) -> None:
+    assert client.get("/api/events", headers={"Last-Event-ID": last}).status_code == 400
+
+
+@pytest.mark.parametrize("odd", ["//[", "/\t/["])
+def test_an_address_that_is_none_leads_to_the_first_page(client: TestClient, odd: str) -> None:
+    assert client.get("/login", params={"next": odd}, headers=PAGE).status_code == 200
+    assert client.post("/act/cancel_ticked", data={"next": odd}).headers["location"].startswith("/?said=")
+
+
+def test_arguments_that_nest_too_deep_to_be_read_again_are_refused(client: TestClient) -> None:
+    deep: Any = "x"
+    for _ in range(700):
+        deep = [deep]
+    schedule = {"task": "t", "every": 60, "kwargs": {"deep": deep}}
+    assert client.post("/api/jobs", json={"type": "t", "args": [deep]}).status_code == 422
+    assert client.put("/api/schedules/deep", json=schedule).status_code == 422
+    assert client.get("/api/jobs").json()["items"] == []
 
 
 @pytest.mark.parametrize("wrong", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00", "2026-11-21T02:30"])
