@@ -59,7 +59,7 @@ def _next_term(database: Database) -> Any:  # noqa: ANN401 - either dialect's In
 
 
 def _end_stuck_transactions(database: Database) -> int:
-    """End sessions of ours that have held the term's row for long; return how many there were.
+    """End sessions of ours that have locked rows of the terms for long; return how many there were.
 
     A leader that froze while it planned still holds it. Its lock in Redis has run out, so its time is over,
     and PostgreSQL's own time-out for idle transactions need not have come round yet.
@@ -68,7 +68,11 @@ def _end_stuck_transactions(database: Database) -> int:
         SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
         WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
             AND xact_start < clock_timestamp() - make_interval(secs => :stuck_s)
-            AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'cronq_leader'::regclass)
+            AND pid IN (
+                SELECT pid FROM pg_locks WHERE relation = 'cronq_leader'::regclass
+                    -- A backup, which may take an hour, only reads.
+                    AND mode IN ('RowShareLock', 'RowExclusiveLock')
+            )
     """)
     with database.autocommit() as connection:
         return int(connection.execute(statement, {"stuck_s": STUCK_S}).scalar_one())
