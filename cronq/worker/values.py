@@ -12,7 +12,7 @@ log = get_logger(__name__)
 
 
 def storable_json(value: Any, job_id: str, *, what: str) -> Any:  # noqa: ANN401 - whatever the body returned
-    """Return `value` if it is JSON, at most 64 KiB and not too deep, else None, and say so; `what` names it."""
+    """Return `value` if it is JSON, at most 64 KiB and not deep, else None, and say so; `what` names it."""
     why = None
     try:
         text = json.dumps(value, allow_nan=False)
