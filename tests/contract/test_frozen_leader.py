@@ -1,4 +1,4 @@
-"""Which sessions does a new leader end on PostgreSQL? Those that hold the term's row for long, and no other."""
+"""Whose sessions does a new leader end on PostgreSQL? Those that lock the term's row for long."""
 
 from collections.abc import Iterator
 
