@@ -206,8 +206,12 @@ def _versions(database: Database, stored: StoredSchedule) -> list[Version]:
     with database.autocommit() as connection:
         rows = list(connection.execute(query))
     starts = [row.at for row in rows]
-    timings = [timing_to_show(row.definition["timing"]) for row in rows]
+    timings = [timing_to_show(_timing_in(row.definition)) for row in rows]
     return list(zip(starts, [*starts[1:], None], timings, strict=True))
+
+
+def _timing_in(definition: Any) -> Any:  # noqa: ANN401 - any JSON may stand there
+    return definition.get("timing") if isinstance(definition, dict) else None
 
 
 def _expected(versions: list[Version], start: datetime, end: datetime) -> Iterator[datetime]:

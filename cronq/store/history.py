@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Row, RowMapping, select
+from sqlalchemy import RowMapping, select
 
 from cronq.store.database import Database
 from cronq.store.fires import jobs_of
@@ -59,8 +59,17 @@ def recent_jobs(
     return recent
 
 
-def versions(database: Database, schedule_id: str, *, limit: int) -> list[Row[Any]]:
-    """Return (version, definition, actor, at) of a schedule's versions, the newest first."""
+class Version(NamedTuple):
+    """How a schedule was declared once, by whom and when."""
+
+    version: int
+    definition: dict[str, Any]  #: as it is stored; empty if it is none
+    actor: str
+    at: datetime
+
+
+def versions(database: Database, schedule_id: str, *, limit: int) -> list[Version]:
+    """Return a schedule's versions, the newest first."""
     query = (
         select(
             schedule_version.c.version,
@@ -73,4 +82,7 @@ def versions(database: Database, schedule_id: str, *, limit: int) -> list[Row[An
         .limit(limit)
     )
     with database.autocommit() as connection:
-        return list(connection.execute(query))
+        return [
+            Version(version, definition if isinstance(definition, dict) else {}, actor, at)
+            for version, definition, actor, at in connection.execute(query)
+        ]

@@ -64,7 +64,7 @@ class StoredSchedule:
 
 def check_schedule(declared: Schedule) -> None:
     """Raise `JobRefused` for what could be declared but not stored or sent."""
-    for what in ("name", "task", "queue", "tenant"):
+    for what in ("name", "task", "queue", "tenant", "on_complete"):
         value = getattr(declared, what)
         if value is not None and not 0 < len(value) <= LONGEST_NAME:
             raise JobRefused(f"its {what} has {len(value)} characters; write 1 to {LONGEST_NAME}", field=what)
@@ -204,12 +204,20 @@ def _write(
     take_back_planned(connection, ids, now)
     _restart(connection, [change for change in changes if change.restart])
     versions = connection.execute(select(schedule.c.id, schedule.c.version).where(schedule.c.id.in_(ids)))
-    definitions = {change.definition.id: to_data(change.definition) for change in changes}
+    declared = {change.definition.id: change.definition for change in changes}
     connection.execute(
         schedule_version.insert(),
         [
-            {"schedule_id": i, "version": v, "definition": definitions[i], "actor": actor, "at": now}
-            for i, v in versions
+            {
+                "schedule_id": i,
+                "version": version,
+                "definition": to_data(declared[i]),
+                "on_complete": declared[i].on_complete,
+                "callback_url": declared[i].callback_url,
+                "actor": actor,
+                "at": now,
+            }
+            for i, version in versions
         ],
     )
 

@@ -19,6 +19,7 @@ from cronq.store.jobs import attempts_of, get_job
 from cronq.store.schedules import Change, write_changes
 from cronq.store.tables import job as job_table
 from cronq.store.tables import schedule as schedule_table
+from cronq.store.tables import schedule_version as version_table
 from cronq.store.terms import Term, begin_term
 from cronq.timing import Every
 
@@ -79,11 +80,13 @@ class Rows:
 
     def write_by_hand(self, name: str, change: object) -> None:
         """Change a schedule's stored definition behind cronq's back; what is no dict takes its place."""
-        where = schedule_table.c.name == name
+        ids = {schedule_table: schedule_table.c.id, version_table: version_table.c.schedule_id}
         with self.database.begin() as connection:
-            was = connection.execute(select(schedule_table.c.definition).where(where)).scalar_one()
-            wanted = {**was, **change} if isinstance(change, dict) else change
-            connection.execute(update(schedule_table).where(where).values(definition=wanted))
+            for table, its_id in ids.items():
+                where = its_id == schedule_id(name)
+                was = connection.execute(select(table.c.definition).where(where)).scalars().first()
+                wanted = {**(was or {}), **change} if isinstance(change, dict) else change
+                connection.execute(update(table).where(where).values(definition=wanted))
 
     def set(self, job_id: str, **columns: str) -> None:
         """Set columns to SQL expressions."""

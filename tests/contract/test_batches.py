@@ -286,11 +286,12 @@ def test_of_a_batch_one_webhook_tells_each_end_and_its_items_are_quiet(floor: Fl
     assert (second["status"], second["completed"], second["failed"]) == ("completed", 2, 0)
 
 
+@pytest.mark.parametrize("kwargs", [{}, {"odd": "\0 and \ud800"}], ids=["plain", "odd"])
 @pytest.mark.parametrize("how", ["cancelled", "buried"])
 def test_a_batch_that_ends_before_its_items_are_looked_for_ends_like_any_other(
-    floor: Floor, how: str
+    floor: Floor, how: str, kwargs: dict[str, str]
 ) -> None:
-    head = floor.head(callback_url="https://example.org/hook", on_complete="t")
+    head = floor.head(callback_url="https://example.org/hook", on_complete="t", kwargs=kwargs)
     if how == "cancelled":
         request_cancel(floor.database, head)
     else:

@@ -45,6 +45,9 @@ schedule_version = Table(
     Column("schedule_id", String(36), primary_key=True),
     Column("version", Integer, primary_key=True, autoincrement=False),
     Column("definition", JSON, nullable=False),
+    # For the trigger that adds a batch: PostgreSQL takes no JSON apart that has a zero byte anywhere in it.
+    Column("on_complete", Text),
+    Column("callback_url", Text),
     Column("actor", String(255), nullable=False),
     Column("at", UtcDateTime, nullable=False),
 )

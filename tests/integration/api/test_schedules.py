@@ -190,7 +190,9 @@ def test_a_fan_out_and_an_order_are_written_as_code_would_declare_them(
     assert "comes after itself: extract → report → extract" in circle.json()["detail"]
 
 
-@pytest.mark.parametrize("change", [{"overlap": "newer"}, {"timing": {"kind": "newer"}}, {"timing": 7}, []])
+@pytest.mark.parametrize(
+    "change", [{"overlap": "newer"}, {"timing": {"kind": "newer"}}, {"timing": 7}, [], 7]
+)
 def test_a_schedule_whose_definition_cannot_be_read_is_shown_and_can_be_written_again(
     client: TestClient, parts: Cronq, change: object
 ) -> None:

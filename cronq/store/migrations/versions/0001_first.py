@@ -533,6 +533,8 @@ def upgrade() -> None:
         sa.Column("schedule_id", sa.String(length=36), nullable=False),
         sa.Column("version", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("definition", sa.JSON(), nullable=False),
+        sa.Column("on_complete", sa.Text(), nullable=True),
+        sa.Column("callback_url", sa.Text(), nullable=True),
         sa.Column("actor", sa.String(length=255), nullable=False),
         sa.Column("at", UtcDateTime(), nullable=False),
         sa.PrimaryKeyConstraint("schedule_id", "version"),

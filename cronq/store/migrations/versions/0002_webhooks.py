@@ -27,7 +27,7 @@ _ADD_BATCH = """
     INSERT INTO cronq_batch (
         id, schedule_id, schedule_name, fire_time, task, on_complete, callback_url, created_at, cancelled_at
     ) SELECT
-        NEW.id, NEW.schedule_id, NEW.schedule_name, NEW.fire_time, NEW.task, {on_complete}, {callback_url},
+        NEW.id, NEW.schedule_id, NEW.schedule_name, NEW.fire_time, NEW.task, on_complete, callback_url,
         NEW.finished_at, CASE NEW.state WHEN 'CANCELLED' THEN NEW.finished_at END
     FROM cronq_schedule_version WHERE schedule_id = NEW.schedule_id AND version = NEW.schedule_version
     ON CONFLICT DO NOTHING;
@@ -50,13 +50,9 @@ def upgrade() -> None:
             f"CREATE TRIGGER cronq_job_webhook AFTER UPDATE OF finished_at ON cronq_job WHEN {_ENDED} "
             f"BEGIN {add} END"
         )
-        add = _ADD_BATCH.format(
-            on_complete="json_extract(definition, '$.on_complete')",
-            callback_url="json_extract(definition, '$.callback_url')",
-        )
         op.execute(
             f"CREATE TRIGGER cronq_job_batch AFTER UPDATE OF finished_at ON cronq_job WHEN {_NOT_BEGUN} "
-            f"BEGIN {add} END"
+            f"BEGIN {_ADD_BATCH} END"
         )
         return
     add = _ADD.format(
@@ -72,12 +68,9 @@ def upgrade() -> None:
         CREATE TRIGGER cronq_job_webhook AFTER UPDATE OF finished_at ON cronq_job
         FOR EACH ROW WHEN ({_ENDED}) EXECUTE FUNCTION cronq_job_webhook()
     """)
-    add = _ADD_BATCH.format(
-        on_complete="definition ->> 'on_complete'", callback_url="definition ->> 'callback_url'"
-    )
     op.execute(f"""
         CREATE FUNCTION cronq_job_batch() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN {add} RETURN NULL; END $$
+        BEGIN {_ADD_BATCH} RETURN NULL; END $$
     """)
     op.execute(f"""
         CREATE TRIGGER cronq_job_batch AFTER UPDATE OF finished_at ON cronq_job
