@@ -5,11 +5,11 @@ Event names (`leadership.acquired`, `job.settled`, …) are stable; see docs/ope
 
 import json
 import logging
-import re
 import time
 from typing import Any
 
-_PASSWORD = re.compile(r"(\w+://[^/\s:@]*):[^/\s@]+@")
+from cronq.telemetry.masking import without_secrets
+
 REPEAT_AFTER_S = 10.0
 
 
@@ -62,7 +62,7 @@ class EventLogger:
 
 
 def _shown(value: object) -> str:
-    text = _PASSWORD.sub(r"\1:***@", str(value))
+    text = without_secrets(str(value))
     return json.dumps(text) if any(c in text for c in ' "\n\r') else text
 
 
@@ -75,8 +75,7 @@ class Masking(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        text = self._inner.format(record)
-        return _PASSWORD.sub(r"\1:***@", text) if "://" in text else text
+        return str(without_secrets(self._inner.format(record)))
 
 
 class JsonFormatter(logging.Formatter):
@@ -94,4 +93,4 @@ class JsonFormatter(logging.Formatter):
         entry.update(facts if facts is not None else {"event": record.getMessage()})
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
-        return _PASSWORD.sub(r"\1:***@", json.dumps(entry, default=str))
+        return str(without_secrets(json.dumps(entry, default=str)))

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 STARS: Final = "***"
 _SECRET_NAME = re.compile(
-    r"pass(word|wd|phrase)?$|secret|token$|api[_-]?key|private[_-]?key|credential|authorization|cookie",
+    r"passw(or)?d|passphrase|pass$|pwd|secret|token$|(api|access|private)[_-]?key|credential|authorization|cookie",
     re.IGNORECASE,
 )
-_URL_PASSWORD = re.compile(r"(\w+://[^\s:/@]*:)[^\s/@]+(?=@)")
+# Up to the last @, as whoever connects reads it; in JSON, not beyond the text's own end.
+_URL_PASSWORD = re.compile(r'(://[^\s:/]*:)(?:[^\s/"]+|[^\s/@]+)(?=@)')
 
 
 def without_secrets(value: Any) -> Any:  # noqa: ANN401

@@ -39,6 +39,34 @@ def test_secrets_become_stars_wherever_they_hide() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["pwd", "db_pwd", "password1", "passwordNew", "passwd_old", "PASSPHRASE_2", "access_key", "db_pass"],
+)
+def test_a_secret_is_known_by_its_name_however_that_goes_on(name: str) -> None:
+    assert without_secrets({name: "hunter2"}) == {name: "***"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://u:p@ss@h/db", "postgresql://u:***@h/db"),
+        ("postgresql://user@srv:pw@srv.example.org/db", "postgresql://user@srv:***@srv.example.org/db"),
+        ('{"a":"redis://:pw@h","mail":"a@b"}', '{"a":"redis://:***@h","mail":"a@b"}'),
+        ('amqp://u:p"w@h', "amqp://u:***@h"),
+        ("amqp://u:pw@h1,amqp://u:pw@h2", "amqp://u:***@h1,amqp://u:***@h2"),
+        ("http://h:8080/a@b", "http://h:8080/a@b"),
+    ],
+)
+def test_no_part_of_a_password_in_an_address_is_left(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown
+
+
+def test_one_long_word_beside_an_address_is_looked_at_once() -> None:
+    word = "a" * 262_144  # looked at from each of its characters on, it takes a minute and more
+    assert without_secrets(f"{word} amqp://u:pw@h") == f"{word} amqp://u:***@h"
+
+
 def test_a_traceback_keeps_its_words_and_loses_its_passwords() -> None:
     text = "connect to redis://:pw@h:1/0 and postgresql://u:a@b:5/x failed at 12:30@noon"
     assert without_secrets(text) == (
