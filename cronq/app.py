@@ -121,6 +121,7 @@ class Beat:
         self._workers = RollCall(lock_client, prefix=settings.key_prefix, kind="worker")
         self.leadership = self._build_leadership(lock_client)
         self._rescuer = JobRescuer(cronq.database, settings)
+        self._rescuer.let_renew()  # SQL may have been away until a moment ago: this beat saw nothing of it
         self.loop = BeatLoop(
             settings=settings,
             database=cronq.database,

@@ -79,8 +79,12 @@ class JobRescuer:
         # Two renewals fit into what an outage of a third leaves of a lease: so short a one costs no job. A
         # loop that is slow for a moment is no outage.
         if now - self._looked_at > max(LEAST_GAP_S, self._lease_s / 3):
-            self._wait_until = now + max(LEAST_GRACE_S, self._lease_s / 2)
+            self.let_renew()
         self._looked_at = now
+
+    def let_renew(self) -> None:
+        """Let workers renew before any job is taken over: whether they could until now is not known."""
+        self._wait_until = self._monotonic() + max(LEAST_GRACE_S, self._lease_s / 2)
 
 
 def _said(worker: str, crashes: int, most: int) -> str:

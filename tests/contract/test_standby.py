@@ -7,12 +7,15 @@ from celery import Celery
 from sqlalchemy.exc import OperationalError
 
 from cronq.app import Cronq
+from cronq.job import State
 from cronq.settings import Settings
 from cronq.store import database as module
 from cronq.store.database import Database
 from cronq.store.schema import upgrade
 from cronq.store.terms import begin_term, hold_term
 from cronq.upkeep.job_rescuer import JobRescuer
+
+from .rows import Rows
 
 
 @pytest.fixture
@@ -40,6 +43,16 @@ def test_a_standby_tells_the_rescuer_whenever_sql_answers(
     assert standby.leadership.current() is None
     standby.loop.step()
     assert len(seen) == noted
+
+
+def test_a_beat_that_has_just_started_takes_over_nothing_that_may_yet_be_renewed(cronq: Cronq) -> None:
+    rows = Rows(cronq.database)
+    job_id = rows.job()
+    rows.claim(job_id)
+    rows.expire(job_id)  # as after an outage: its worker lives, and could not renew
+    (rescuer,) = [each for each in cronq.build_beat().loop.upkeep if each.name == "job_rescuer"]
+    rescuer.run(rows.begin_term("the new one"))
+    assert rows.state(job_id) is State.RUNNING
 
 
 def test_a_standby_loses_soon_to_a_leader_in_the_middle_of_a_transaction(
