@@ -4,6 +4,7 @@ An event shows a job as it stands, so that a late one replaces those before it; 
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any, Final
@@ -13,6 +14,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Request, WebSocket
 from fastapi.responses import Response, StreamingResponse
 from starlette.types import Send
+from starlette.websockets import WebSocketDisconnect
 
 from cronq.api.feed import PING, Event, Feed, job_event, moment_of, read_changes
 from cronq.api.problems import Problem, problem_of, problem_response
@@ -76,8 +78,9 @@ async def socket(
 
     async with anyio.create_task_group() as group:
         group.start_soon(_wait_until_gone, ws, group.cancel_scope)
-        ended = await follow(tell)
-        await ws.close(DONE if ended else COME_BACK)
+        with suppress(WebSocketDisconnect):  # it went while it was told something
+            ended = await follow(tell)
+            await ws.close(DONE if ended else COME_BACK)
         group.cancel_scope.cancel()
 
 

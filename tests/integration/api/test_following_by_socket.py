@@ -1,17 +1,21 @@
 """Following by WebSocket: the same events as Server-Sent Events, the same way back, the same guard."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
+from typing import Any
 
 import httpx
 import pytest
+from fastapi.testclient import TestClient
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from cronq.api.app import create_app
 from cronq.app import Cronq
 from cronq.store.tokens import Role, create_token
 
-from .steps import end
+from .steps import BASE, end
 
 
 def ask(served: str) -> str:
@@ -98,3 +102,32 @@ def test_who_follows_one_job_hears_of_it_whether_or_not_others_follow_all(
             assert heard(every, first, "COMPLETED")
         end(parts, second)
         assert heard(one, second, "COMPLETED")
+
+
+def test_a_client_that_goes_while_it_is_told_something_is_no_fault(parts: Cronq, client: TestClient) -> None:
+    job_id = client.post("/api/jobs", json={"type": "demo.work"}).json()["id"]
+    sent: list[str] = []
+
+    async def follow() -> None:
+        said = iter([{"type": "websocket.connect"}])
+
+        async def receive() -> dict[str, str]:
+            return next(said, None) or await asyncio.get_running_loop().create_future()
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            sent.append(message["type"])
+            if message["type"] == "websocket.send":
+                raise OSError("the client is gone")
+
+        scope = {
+            "type": "websocket",
+            "path": "/api/ws",
+            "query_string": f"job={job_id}".encode(),
+            "headers": [(b"host", BASE.removeprefix("http://").encode())],
+            "client": ("127.0.0.1", 1),
+            "subprotocols": [],
+        }
+        await create_app(parts)(scope, receive, send)
+
+    asyncio.run(follow())
+    assert sent == ["websocket.accept", "websocket.send"]
