@@ -246,6 +246,25 @@ def test_what_the_form_does_not_show_is_said_and_kept(client: TestClient, parts:
     assert "'extract', which is not declared" in html.unescape(refused.text)
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"fan_out": ["eu"]}, "leaves as it is: one job for each of 1 item."),
+        ({"fan_out": ["eu"], "on_complete": "demo.sum"}, "1 item, then <code>demo.sum</code>."),
+        ({"after": "extract"}, "leaves as it is: it comes after extract."),
+    ],
+    ids=["items", "and their end", "another before it"],
+)
+def test_each_part_that_the_form_does_not_show_is_said_alone(
+    client: TestClient, more: dict[str, Any], said: str
+) -> None:
+    made(client, "extract")
+    made(client, **more)
+    page = client.get("/edit", params={"schedule": NAME}, headers=PAGE)
+    assert page.status_code == 200
+    assert said in html.unescape(page.text)
+
+
 def test_an_instant_without_an_offset_is_on_the_clocks_of_the_zone(client: TestClient, parts: Cronq) -> None:
     given = opened(client, "") | {"name": "once", "task": "t", "kind": "at", "when": "2126-07-01T12:00"}
     assert sent(client, given | {"tz": "Asia/Tokyo"}, "").status_code == 303
