@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -128,6 +129,8 @@ class BeatLoop:
 
     def _stand_by(self) -> float:
         self._read_clocks()
+        for _notice in self._unread():
+            pass  # who begins to lead reads all from SQL
         if self._term is not None:
             self._forget()
         return STANDBY_S
@@ -218,13 +221,14 @@ class BeatLoop:
         self.planning.look_again()
         self._next_look = 0.0
 
+    def _unread(self) -> Iterator[dict[str, Any]]:
+        with suppress(Empty):
+            while True:
+                yield self.notices.get_nowait()
+
     def _take_notices(self) -> None:
         fresh: list[str] = []
-        while True:
-            try:
-                notice = self.notices.get_nowait()
-            except Empty:
-                break
+        for notice in self._unread():
             match notice.get("kind"):
                 case "job":
                     fresh.append(notice["job_id"])

@@ -45,6 +45,14 @@ def test_a_standby_tells_the_rescuer_whenever_sql_answers(
     assert len(seen) == noted
 
 
+def test_a_standby_keeps_nothing_of_the_notices_that_are_for_the_leader(cronq: Cronq) -> None:
+    standby = cronq.build_beat()
+    for number in range(3):
+        standby.loop.notice({"kind": "job", "job_id": str(number)})
+    standby.loop.step()
+    assert standby.loop.notices.empty()
+
+
 def test_a_beat_that_has_just_started_takes_over_nothing_that_may_yet_be_renewed(cronq: Cronq) -> None:
     rows = Rows(cronq.database)
     job_id = rows.job()
