@@ -60,11 +60,16 @@ def chosen_by(filters: Callable[[Command], Command]) -> Callable[[Command], Comm
 
 def parts_of(context: click.Context, *, schema: bool = True) -> Cronq:
     """Return the parts to work with: the app of `celery -A app cronq …`, or just the settings."""
-    given = getattr(context.find_root().obj, "app", None)
-    parts = cronq_of(given if isinstance(given, Celery) else _settings_app())
+    parts = cronq_of(given_app(context) or _settings_app())
     if schema:
         require_schema(parts.database)
     return parts
+
+
+def given_app(context: click.Context) -> Celery | None:
+    """Return the app of `celery -A app cronq …`; None: this is `cronq …`."""
+    given = getattr(context.find_root().obj, "app", None)
+    return given if isinstance(given, Celery) else None
 
 
 def load_app(name: str) -> Celery:
