@@ -246,7 +246,7 @@ class BeatLoop:
                 case _:
                     self._look_again()
         if fresh:
-            self.publishing.agenda.add(store.read_waiting(self.database, fresh))
+            self.publishing.add_unknown(store.read_waiting(self.database, fresh))
 
     def _take_end(self, schedule_id: str) -> None:
         """Go on with a schedule that waited for the end of a job."""

@@ -80,10 +80,16 @@ class Publishing:
         self.gate.drop_schedule(schedule_id)
 
     def add_unknown(self, found: list[DueJob]) -> None:
-        """Take up those of `found` that do not wait here already."""
-        held = self.gate.holds()
-        known = (self.agenda, held, self._unmarked, self.waiting_room.admission)
-        self.agenda.add(job for job in found if not any(job.id in place for place in known))
+        """Take up those of `found` that neither wait here already nor were sent as they stand."""
+        known = (self.agenda, self.gate.holds(), self.waiting_room.admission)
+        self.agenda.add(
+            job for job in found if not self._is_sent(job) and not any(job.id in place for place in known)
+        )
+
+    def _is_sent(self, job: DueJob) -> bool:
+        sent = self._unmarked.get(job.id)
+        # Another attempt may be due before SQL knows that the last one's message went out.
+        return sent is not None and sent.attempts == job.attempts
 
     @property
     def unmarked(self) -> int:

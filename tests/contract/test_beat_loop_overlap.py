@@ -78,3 +78,38 @@ def test_what_is_due_while_sql_is_away_goes_out_as_soon_as_it_is_back(
     world.loop.publishing.publish_due(lambda: True)
     assert world.broker.sent == [free]
     assert rows.state(skipped) is State.SKIPPED
+
+
+def test_a_job_that_waits_for_its_turn_waits_on_when_somebody_asks_for_it_again(world: World) -> None:
+    rows: Rows = world.rows
+    rows.claim(rows.job(schedule="s", overlap=Overlap.QUEUE_ONE, due_in=-9))
+    waiting = rows.job(schedule="s", overlap=Overlap.QUEUE_ONE, due_in=-1)
+    for _ in range(2):
+        world.loop.notice({"kind": "job", "job_id": waiting})
+        world.step()
+    assert rows.state(waiting) is State.SCHEDULED
+    assert world.loop.publishing.gate.holds() == {waiting}
+
+
+def test_a_job_that_is_out_is_not_skipped_for_itself_when_somebody_asks_for_it_again(world: World) -> None:
+    job_id = world.rows.job(schedule="s", overlap=Overlap.SKIP, due_in=-1)
+    world.loop.publishing.begin()
+    for _ in range(2):
+        world.loop.notice({"kind": "job", "job_id": job_id})
+        world.loop._take_notices()
+        world.loop.publishing.publish_due(lambda: True)
+    assert world.broker.sent == [job_id]
+    assert world.rows.state(job_id) is State.SCHEDULED
+
+
+def test_a_retry_is_sent_at_once_even_if_the_first_sending_is_not_marked_yet(world: World) -> None:
+    job_id = world.rows.job(schedule="s", overlap=Overlap.SKIP, due_in=-1)
+    world.loop.publishing.begin()
+    world.loop.publishing.add_unknown(agenda.read_waiting(world.rows.database, [job_id]))
+    world.loop.publishing.publish_due(lambda: True)
+    world.rows.claim(job_id)
+    world.rows.settle(job_id, state=State.RETRYING)
+    world.loop.notice({"kind": "job", "job_id": job_id})
+    world.loop._take_notices()
+    world.loop.publishing.publish_due(lambda: True)
+    assert world.broker.sent == [job_id, job_id]
