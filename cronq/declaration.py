@@ -40,7 +40,10 @@ class When(BaseSchedule):  # type: ignore[misc]
         self.policy = policy
 
     def __call__(self, task: T) -> T:
-        """Schedule `task` (a Celery task, `shared_task` included) and return it unchanged."""
+        """Schedule `task` (a Celery task, `shared_task` included) and return it unchanged.
+
+        What is no task is refused when the schedules are collected: `shared_task` is not looked into before.
+        """
         declared.append((self, task))
         return task
 
@@ -227,15 +230,18 @@ def policy_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names_of(pairs: Sequence[tuple[When, str]]) -> list[str]:
-    """Return a unique name for each (when, task name): its own, or the task's, numbered if that is taken."""
-    taken: set[str] = set()
+    """Return a name for each (when, task name): its own, or the task's.
+
+    Several of one task are numbered; a name that another task has already stays, to be refused.
+    """
+    taken: dict[str, str] = {}
     names = []
     for when, task in pairs:
         base = when.name or task
         name, number = base, 1
-        while name in taken:
+        while taken.get(name) == task:
             number += 1
             name = f"{base}#{number}"
-        taken.add(name)
+        taken.setdefault(name, task)
         names.append(name)
     return names

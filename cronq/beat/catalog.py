@@ -47,25 +47,47 @@ def collect(app: Celery, *, max_payload_bytes: int) -> list[Schedule]:
 
 def examine(app: Celery, *, max_payload_bytes: int) -> tuple[list[Schedule], list[tuple[str, str]]]:
     """Return the schedules that the app's code declares, and (name, why not) of those that cannot be."""
-    decorated = [(when, task.name) for when, task in declared]
-    named = zip(names_of(decorated), decorated, strict=True)
-    candidates: list[tuple[str, Any]] = [
-        (name, {"task": task, "schedule": when}) for name, (when, task) in named
+    decorated, refused = _decorated()
+    listed = [
+        (str(name), entry, "in beat_schedule") for name, entry in sorted(app.conf.beat_schedule.items())
     ]
     found: dict[str, Schedule] = {}
-    refused: list[tuple[str, str]] = []
-    for name, entry in [*candidates, *sorted(app.conf.beat_schedule.items())]:
+    taken: dict[str, str] = {}
+    for name, entry, where in [*decorated, *listed]:
         try:
-            schedule = _from_entry(app, str(name), entry)
+            _take_name(taken, name, f"{entry['task']} ({where})")
+            schedule = _from_entry(app, name, entry)
             check_payload([*schedule.args, schedule.fan_out], schedule.kwargs, max_payload_bytes)
             check_schedule(schedule)
             if schedule.callback_url is not None:
                 check_url(schedule.callback_url)
             found[schedule.name] = schedule
         except (InvalidTiming, JobRefused, TypeError, ValueError, KeyError) as error:
-            refused.append((str(name), str(error)))
+            refused.append((name, str(error)))
     linked, unlinked = link(found.values())
     return linked, [*refused, *unlinked]
+
+
+def _decorated() -> tuple[list[tuple[str, Any, str]], list[tuple[str, str]]]:
+    """Return (name, entry, where) of what decorators declared, and (name, why not) of what is no task."""
+    pairs, refused = [], []
+    for when, task in declared:
+        if isinstance(getattr(task, "name", None), str):
+            pairs.append((when, task.name))
+        else:
+            what = f"{getattr(task, '__module__', '')}.{getattr(task, '__qualname__', task)}"
+            why = (
+                f"{what} is no task where it is scheduled: write @every, @cron, … above @app.task, not below"
+            )
+            refused.append((when.name or what, why))
+    named = zip(names_of(pairs), pairs, strict=True)
+    return [(name, {"task": task, "schedule": when}, "decorated") for name, (when, task) in named], refused
+
+
+def _take_name(taken: dict[str, str], name: str, owner: str) -> None:
+    """Give `name` to `owner`; raise ValueError if another has it."""
+    if taken.setdefault(name, owner) is not owner:
+        raise ValueError(f"the schedule of {taken[name]} has this name already; give that of {owner} another")
 
 
 def take_over(

@@ -51,6 +51,42 @@ def test_a_task_that_is_scheduled_twice_has_two_names(app):
     assert [schedule.name for schedule in schedules] == ["shop.twice", "shop.twice#2"]
 
 
+def test_a_decorator_below_the_one_that_makes_the_task_is_refused_with_the_right_order(app):
+    @app.task(name="shop.wrong")
+    @every("1m")
+    def wrong(): ...
+
+    @every("1m")
+    @app.task(name="shop.right")
+    def right(): ...
+
+    found, ((name, why),) = examine(app, max_payload_bytes=LIMIT)
+    assert [schedule.name for schedule in found] == ["shop.right"]  # the others go on
+    assert name.endswith("wrong")
+    assert "above @app.task" in why
+
+
+def test_two_tasks_never_share_a_name(app):
+    @every("1m", name="dup")
+    @app.task(name="shop.first")
+    def first(): ...
+
+    @every("1m", name="dup")
+    @app.task(name="shop.second")
+    def second(): ...
+
+    app.conf.beat_schedule = {
+        "dup": {"task": "shop.third", "schedule": 5.0},
+        "other": {"task": "shop.third", "schedule": 5.0},
+    }
+    found, refused = examine(app, max_payload_bytes=LIMIT)
+    assert [(each.name, each.task) for each in found] == [("dup", "shop.first"), ("other", "shop.third")]
+    for (name, why), task in zip(refused, ["shop.second", "shop.third"], strict=True):
+        assert name == "dup"
+        assert "shop.first" in why
+        assert task in why
+
+
 @pytest.mark.parametrize(
     ("given", "after", "fires"),
     [
