@@ -175,8 +175,14 @@ def fire_fields(fire: Fire) -> dict[str, Any]:
         "detail": fire.detail,
         "into": fire.into,
         "job": None if fire.job is None else job_fields(fire.job),
+        "batch": None if fire.batch is None else _batch_in_short(fire.batch),
         "backfill": None if fire.backfill is None else job_fields(fire.backfill),
     }
+
+
+def _batch_in_short(found: Batch) -> dict[str, Any]:
+    names = ("id", "status", "total", "done", "failed", "ended_at")
+    return {name: getattr(found, name) for name in names}
 
 
 def leader_fields(parts: Cronq) -> dict[str, Any]:

@@ -94,6 +94,17 @@ class Log(BaseModel):
     lines: list[str]
 
 
+class FireBatch(BaseModel):
+    """How the batch of a fan-out's fire time stands."""
+
+    id: str
+    status: str
+    total: int
+    done: int
+    failed: int
+    ended_at: datetime | None
+
+
 class Fire(BaseModel):
     """What became of one fire time."""
 
@@ -103,6 +114,7 @@ class Fire(BaseModel):
     detail: str
     into: datetime | None
     job: Job | None
+    batch: FireBatch | None
 
 
 class Fires(BaseModel):

@@ -195,7 +195,7 @@ def _print_fires(title: str, found: list[Fire]) -> None:
         [
             (
                 short_time(each.fire_time),
-                each.disposition if each.job is None else each.job["state"],
+                each.state,
                 each.detail + (f": {short_time(each.into)}" if each.into else "") + _made_up_for(each),
                 "" if each.job is None else each.job["id"],
             )

@@ -4,6 +4,7 @@ Nothing is counted when a job settles: a batch is counted when somebody asks, by
 items that are not completed. What an operator wants is noted on the batch; the leader carries it out.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -53,6 +54,16 @@ class Batch:
         return sum(self.counts.get(state, 0) for state in DEAD)
 
     @property
+    def started(self) -> bool:
+        """Whether its items are known, or will not be."""
+        return self.total > 0 or not self.finding
+
+    @property
+    def state(self) -> State:
+        """The same as a job's state, where a batch stands among jobs: paused or not, it is under way."""
+        return _AS_JOB.get(self.status, State.RUNNING)
+
+    @property
     def status(self) -> str:
         """One word: finding, running, paused, cancelled, failed (some did) or completed."""
         if self.ended_at is not None:
@@ -70,6 +81,13 @@ class Batch:
         return "finding" if self.finding else "running"
 
 
+_AS_JOB: Final = {
+    "completed": State.COMPLETED,
+    "failed": State.FAILED,
+    "cancelled": State.CANCELLED,
+}
+
+
 def get_batch(database: Database, batch_id: str) -> Batch:
     """Return one batch; raise `UnknownBatch`."""
     with database.autocommit() as connection:
@@ -82,6 +100,17 @@ def read_batch(connection: Connection, batch_id: str) -> Batch:
     if row is None:
         raise UnknownBatch(batch_id)
     return _batch(connection, row)
+
+
+def batches_by_id(database: Database, ids: Iterable[str]) -> dict[str, Batch]:
+    """Return those of the batches `ids` that there are."""
+    wanted = list(ids)
+    found: dict[str, Batch] = {}
+    with database.autocommit() as connection:
+        for begin in range(0, len(wanted), CHUNK):
+            rows = connection.execute(_batches().where(batch.c.id.in_(wanted[begin : begin + CHUNK]))).all()
+            found |= {row.id: _batch(connection, row) for row in rows}
+    return found
 
 
 def list_batches(

@@ -14,7 +14,9 @@ from sqlalchemy import ColumnElement, RowMapping, Select, UnaryExpression, selec
 
 from cronq.job import State, Trigger
 from cronq.schedule import Reason
+from cronq.store.batches import Batch, batches_by_id
 from cronq.store.database import Database
+from cronq.store.fire_words import BEFORE, HELD, NO_RECORD, REASONS, STATES, batch_words
 from cronq.store.schedules import StoredSchedule
 from cronq.store.tables import BATCH_HEAD, job, schedule_version
 from cronq.timing import Delay, Timing, fires_between, omissions, timing_to_show
@@ -34,7 +36,15 @@ class Fire:
     detail: str = ""  #: the same as a sentence
     into: datetime | None = None  #: of skipped by coalescing: the fire time that ran instead
     job: RowMapping | None = None
+    batch: Batch | None = None  #: of a fan-out, as soon as it has items: `job` found them
     backfill: RowMapping | None = None  #: the newest job that made up for it
+
+    @property
+    def state(self) -> str:
+        """How its batch or its job stands; without one the disposition."""
+        if self.batch is not None:
+            return self.batch.state
+        return self.disposition if self.job is None else str(self.job["state"])
 
 
 def fires(
@@ -58,7 +68,7 @@ def fires(
     )
     for left_out in islice(_left_out(versions, start, stop), limit):
         found.setdefault(left_out.fire_time, left_out)
-    return [found[fire_time] for fire_time in sorted(found)], more
+    return _with_batches(database, [found[fire_time] for fire_time in sorted(found)]), more
 
 
 def latest_fires(database: Database, stored: StoredSchedule, count: int) -> list[Fire]:
@@ -74,7 +84,7 @@ def latest_fires(database: Database, stored: StoredSchedule, count: int) -> list
         fire_time = timing.previous(fire_time)
     rows = _rows(database, stored, job.c.fire_time <= now, order=job.c.fire_time.desc(), count=count)
     found = _merge(stored, rows, expected, now)
-    return [found[fire_time] for fire_time in sorted(found, reverse=True)][:count]
+    return _with_batches(database, [found[fire_time] for fire_time in sorted(found, reverse=True)][:count])
 
 
 def next_fires(stored: StoredSchedule, now: datetime, count: int) -> list[datetime]:
@@ -105,35 +115,6 @@ def around(stored: StoredSchedule, at: datetime) -> tuple[datetime | None, datet
     return timing.previous(at), timing.next(at)
 
 
-REASONS: Final = {
-    Reason.OVERLAP: "the previous job was still going on, and the schedule does not overlap itself",
-    Reason.MISSED_WINDOW: "nobody led at that time, and it was older than the catch-up window when one did",
-    Reason.COALESCED: "nobody led at that time, and a later fire time ran in its place",
-    Reason.PAUSED: "the schedule was paused",
-    Reason.EXCLUDED: "a calendar excludes it",
-    Reason.DST_GAP: "the clocks went forward over it",
-    Reason.DST_REPEAT: "the clocks went back, and it had run the first time",
-    Reason.BUFFER_FULL: "too many fire times were waiting for their turn already",
-    Reason.LIMIT_REACHED: "the schedule had fired as often as it may",
-    Reason.QUOTA: "the tenant's quota was used up",
-    Reason.UPSTREAM: "a schedule that it comes after did not complete its job of this fire time",
-}
-"""What each reason means, as a sentence."""
-
-BEFORE: Final = "the schedule was not declared then, or otherwise than now"
-
-_STATES: Final = {
-    State.SCHEDULED: "it is planned",
-    State.PENDING: "its message is on the broker; no worker has claimed it yet",
-    State.RUNNING: "it is running",
-    State.RETRYING: "an attempt failed; the next one has its due time",
-    State.COMPLETED: "it ran and completed",
-    State.FAILED: "it ran and failed",
-    State.TIMED_OUT: "it ran and took too long",
-    State.CANCELLED: "it was cancelled",
-}
-
-
 def _merge(
     stored: StoredSchedule, rows: list[RowMapping], expected: list[datetime], now: datetime
 ) -> dict[datetime, Fire]:
@@ -156,8 +137,8 @@ def _recorded(row: RowMapping) -> Fire:
     if row["state"] == State.SKIPPED:
         return _skipped(row["fire_time"], row["reason"], row["coalesced_into"], row)
     if row["state"] == State.SCHEDULED and row["held_at"] is not None:
-        return Fire(row["fire_time"], JOB, detail="it waits for the schedules that it comes after", job=row)
-    return Fire(row["fire_time"], JOB, detail=_STATES[State(row["state"])], job=row)
+        return Fire(row["fire_time"], JOB, detail=HELD, job=row)
+    return Fire(row["fire_time"], JOB, detail=STATES[State(row["state"])], job=row)
 
 
 def _skipped(
@@ -182,7 +163,7 @@ def _unrecorded(  # noqa: PLR0911 - one answer each
         return Fire(at, UNDECIDED, detail="no beat has planned it yet; the next leader decides about it")
     if fold is not None:
         return _skipped(at, fold.reason, fold.into)
-    return Fire(at, NONE, detail="there is no record: it was pruned, or the schedule was changed around then")
+    return Fire(at, NONE, detail=NO_RECORD)
 
 
 def _fold_after(following: list[datetime], found: dict[datetime, Fire], at: datetime) -> Fire | None:
@@ -191,6 +172,19 @@ def _fold_after(following: list[datetime], found: dict[datetime, Fire], at: date
     if later is None or found[later].reason not in (Reason.MISSED_WINDOW, Reason.COALESCED, Reason.PAUSED):
         return None
     return found[later]
+
+
+def _with_batches(database: Database, found: list[Fire]) -> list[Fire]:
+    """Let those whose job finds a fan-out's items say how all the items stand."""
+    heads = {each.job["id"] for each in found if each.job is not None and each.job["batch_id"] is not None}
+    batches = batches_by_id(database, heads) if heads else {}
+    return [_of_batch(each, batches.get(each.job["id"]) if each.job is not None else None) for each in found]
+
+
+def _of_batch(fire: Fire, batch: Batch | None) -> Fire:
+    if batch is None or not batch.started or fire.disposition != JOB:
+        return fire
+    return replace(fire, batch=batch, detail=batch_words(batch))
 
 
 Version = tuple[datetime, datetime | None, Timing]

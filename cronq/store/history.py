@@ -1,11 +1,12 @@
 """How did one schedule do lately, and how was it declared before? Answers for its page."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import RowMapping, select
 
+from cronq.store.batches import Batch, batches_by_id
 from cronq.store.database import Database
 from cronq.store.fires import jobs_of
 from cronq.store.schedules import StoredSchedule
@@ -21,13 +22,17 @@ OUTCOME: Final = (
     "started_at",
     "finished_at",
     "attempts",
+    "batch_id",
 )
 """What is told of each job."""
+
+Outcome = Mapping[Any, Any]
+"""`OUTCOME` of one fire time: of a fan-out's as `of_batch` says."""
 
 
 def outcomes(
     database: Database, stored: StoredSchedule, since: datetime, until: datetime, *, limit: int
-) -> list[RowMapping]:
+) -> list[Outcome]:
     """Return `OUTCOME` of the jobs whose fire time lies in [since, until], the newest first."""
     query = (
         jobs_of(stored)
@@ -37,12 +42,13 @@ def outcomes(
         .limit(limit)
     )
     with database.autocommit() as connection:
-        return list(connection.execute(query).mappings())
+        rows = list(connection.execute(query).mappings())
+    return _of_batches(database, rows)
 
 
 def recent_jobs(
     database: Database, schedules: Iterable[StoredSchedule], count: int
-) -> dict[str, list[RowMapping]]:
+) -> dict[str, list[Outcome]]:
     """Return `OUTCOME` of the last `count` fire times' jobs of each of `schedules`, oldest first."""
     recent = {}
     with database.autocommit() as connection:
@@ -56,7 +62,27 @@ def recent_jobs(
                 .limit(count)
             )
             recent[stored.id] = list(connection.execute(query).mappings())[::-1]
-    return recent
+    return {schedule_id: _of_batches(database, rows) for schedule_id, rows in recent.items()}
+
+
+def of_batch(row: Outcome, batch: Batch | None) -> Outcome:
+    """Return a job's outcome; of a fan-out's job that of its `batch`, from the fire time to the last end."""
+    if batch is None or not batch.started or row["started_at"] is None:
+        return row
+    fire_time = row["fire_time"]
+    given = {name: row[name] for name in OUTCOME} | {"state": batch.state, "finished_at": batch.ended_at}
+    # Its items are found ahead of the fire time, and are due then.
+    return given | {
+        "due_at": fire_time,
+        "published_at": None,
+        "started_at": max(row["started_at"], fire_time),
+    }
+
+
+def _of_batches(database: Database, rows: list[RowMapping]) -> list[Outcome]:
+    heads = [row["id"] for row in rows if row["batch_id"] is not None]
+    batches = batches_by_id(database, heads) if heads else {}
+    return [of_batch(row, batches.get(row["id"])) for row in rows]
 
 
 class Version(NamedTuple):

@@ -21,10 +21,13 @@ class Leg:
 
 
 def late(row: Mapping[Any, Any]) -> float | None:
-    """Return by how many seconds a job's only attempt started late; None of one that was tried again."""
-    if row["started_at"] is None or row["attempts"] > 1:
+    """Return by how many seconds a job's only attempt started late; None of one that was tried again.
+
+    None of a fan-out, too: its items start one by one.
+    """
+    if row["batch_id"] is not None or row["attempts"] > 1:
         return None
-    return float((row["started_at"] - row["due_at"]).total_seconds())
+    return _between(row, "due_at", "started_at")
 
 
 def took(row: Mapping[Any, Any]) -> float | None:

@@ -150,15 +150,9 @@ def _answer(request: Request, stored: StoredSchedule, text: str, now: datetime) 
 
 def _fire(fire: Fire) -> dict[str, Any]:
     job = None if fire.job is None else job_fields(fire.job)
-    state = fire.disposition
-    if fire.disposition == "skipped":
-        state = "SKIPPED"
-    elif job is not None:
-        state = job["status"]
-    late = took = None
-    if job is not None and job["started_at"] is not None:
-        late = job["started_at"] - fire.fire_time
-        took = None if job["finished_at"] is None else job["finished_at"] - job["started_at"]
+    state = "SKIPPED" if fire.disposition == "skipped" else fire.state
+    row = None if fire.job is None else history.of_batch(fire.job, fire.batch)
+    late, took = (None, None) if row is None else (punctuality.late(row), punctuality.took(row))
     return {"fire": fire, "job": job, "state": state, "late": late, "took": took}
 
 

@@ -6,7 +6,8 @@ from datetime import datetime
 from playwright.sync_api import Page, expect
 
 from cronq.schedule import Reason
-from cronq.store.fires import REASONS, latest_fires
+from cronq.store.fire_words import REASONS
+from cronq.store.fires import latest_fires
 from cronq.store.schedules import get_schedule
 
 from .site import Site

@@ -29,6 +29,7 @@ def row(
         "finished_at": started + timedelta(seconds=took),
         "state": state,
         "attempts": 1,
+        "batch_id": None,
     }
 
 

@@ -2,10 +2,12 @@
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from fastapi.testclient import TestClient
+from sqlalchemy import update
 
 from cronq.app import Cronq
 from cronq.cli.main import cronq
@@ -16,9 +18,12 @@ from cronq.store import control
 from cronq.store.agenda import insert_jobs
 from cronq.store.batch_steps import hold_items
 from cronq.store.scheduled import job_of
+from cronq.store.schedules import get_schedule
+from cronq.store.tables import batch as batches
+from cronq.store.tables import job
 from cronq.worker.expansion import expand
 
-from .steps import PAGE, end, start
+from .steps import PAGE, end, start, turn_back
 
 ITEMS = ["<i>x", "a", "b/c", "d"]
 
@@ -111,6 +116,41 @@ def test_the_pages_show_it_and_their_buttons_work(client: TestClient, parts: Cro
         assert client.get(f"/api/batches/{batch}").json()["status"] == status
     client.post("/act/cancel_batch", data={"id": batch})
     assert client.get(f"/api/batches/{batch}").json()["status"] == "cancelling"
+
+
+def test_its_fire_time_stands_as_its_items_do(
+    client: TestClient, parts: Cronq, batch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = get_schedule(parts.database, "nightly")
+    fire = parts.database.clock() - timedelta(seconds=5)
+    with parts.database.begin() as connection:  # the items were found six seconds ahead of the fire time
+        found_at = {"started_at": fire - timedelta(seconds=6), "finished_at": fire - timedelta(seconds=5)}
+        connection.execute(update(job).where(job.c.id == batch).values(found_at))
+    turn_back(parts, stored.id, born=fire - timedelta(minutes=2), next_fire_at=stored.next_fire_at)
+    for name in ITEMS[:2]:
+        end(parts, item(client, batch, name))
+    end(parts, item(client, batch, "d"), state=State.FAILED, error="no disk")
+
+    def shown() -> dict[str, Any]:
+        (fire_time,) = client.get("/api/schedules/nightly").json()["last_fires"]
+        return dict(fire_time)
+
+    assert shown()["detail"] == "2 of 4 items completed, 1 failed, 1 under way"
+    end(parts, item(client, batch, "b/c"))
+    with parts.database.begin() as connection:
+        connection.execute(update(batches).values(ended_at=parts.database.now()))
+    assert shown()["detail"] == "3 of 4 items completed, 1 failed"
+    assert shown()["batch"]["status"] == "failed"
+    monkeypatch.setattr("cronq.cli.schedules.parts_of", lambda _context: parts)
+    shell = CliRunner().invoke(cronq, ["schedules", "show", "nightly"]).output
+    assert "FAILED" in shell
+    assert "COMPLETED" not in shell
+    page = client.get("/schedules/nightly", headers=PAGE).text
+    assert f'href="/batches/{batch}"' in page
+    assert 'class="chip failed"' in page
+    assert 'class="chip completed"' not in page
+    assert 'class="cell failed most"' in page.partition("legend")[0]
+    assert ">-" not in page.partition('id="fires"')[2]
 
 
 def test_the_shell_says_the_same(
