@@ -47,5 +47,5 @@ class Listener:
                         message = subscription.get_message(timeout=0.5)
                         if message is not None and message["type"] == "message":
                             self._receive(message["data"])
-            except (RedisError, OSError):
+            except (RedisError, OSError, UnicodeDecodeError):
                 self._stopping.wait(RETRY_S)

@@ -6,7 +6,7 @@ from typing import Any
 import redis
 
 from cronq.coordination.lock import LeaderLock, Renewal
-from cronq.coordination.notices import RELEASED, listen_for_notices
+from cronq.coordination.notices import RELEASED, listen_for_notices, send_notice
 from cronq.coordination.redis_client import open_redis
 from tests.support.processes import wait_for
 
@@ -69,3 +69,22 @@ def test_every_standby_hears_that_the_lock_is_free(redis_url: str) -> None:
     holder.tell_free()
     assert heard.get(timeout=10) == {"kind": RELEASED}
     standby.stop()
+
+
+def test_messages_that_nobody_can_read_do_not_end_the_listening(redis_url: str) -> None:
+    client = open_redis(redis_url)
+    heard: SimpleQueue[dict[str, Any]] = SimpleQueue()
+    listener = listen_for_notices(client, "odd:", heard.put)
+    listener.start()
+
+    def wait_until_it_listens() -> None:
+        assert heard.get(timeout=10) == {"kind": "listening"}
+        wait_for(lambda: client.pubsub_numsub("odd:notices")[0][1] > 0, 10, "the subscription")
+
+    wait_until_it_listens()
+    for odd in (b"[]", b"{", b"\xff"):
+        client.publish("odd:notices", odd)
+    wait_until_it_listens()  # after the last one it begins anew
+    send_notice(client, "odd:", "job", job_id="j")
+    assert heard.get(timeout=10) == {"kind": "job", "job_id": "j"}
+    listener.stop()
