@@ -129,8 +129,7 @@ class BeatLoop:
 
     def _stand_by(self) -> float:
         self._read_clocks()
-        for _notice in self._unread():
-            pass  # who begins to lead reads all from SQL
+        self._drop_notices()
         if self._term is not None:
             self._forget()
         return STANDBY_S
@@ -138,6 +137,7 @@ class BeatLoop:
     def _lead(self, term: Term) -> float:
         if term != self._term:
             self._read_clocks()
+            self._drop_notices()
             self._begin(term)
         self._take_notices()
         busy = False
@@ -221,6 +221,11 @@ class BeatLoop:
         self.planning.look_again()
         self._next_look = 0.0
 
+    def _drop_notices(self) -> None:
+        """Forget what was told to a beat that did not lead: what it begins with, it reads from SQL."""
+        for _notice in self._unread():
+            pass
+
     def _unread(self) -> Iterator[dict[str, Any]]:
         with suppress(Empty):
             while True:
@@ -228,6 +233,7 @@ class BeatLoop:
 
     def _take_notices(self) -> None:
         fresh: list[str] = []
+        changed: list[str] = []
         for notice in self._unread():
             match notice.get("kind"):
                 case "job":
@@ -241,12 +247,22 @@ class BeatLoop:
                 case "breaker":
                     self.publishing.waiting_room.look_at_breakers()
                 case "schedule":
-                    self.publishing.drop_schedule(notice["schedule_id"])
-                    self._look_again()
+                    changed.append(notice["schedule_id"])
                 case _:
                     self._look_again()
         if fresh:
             self.publishing.add_unknown(store.read_waiting(self.database, fresh))
+        if changed:
+            self._read_again(changed)
+
+    def _read_again(self, schedules: list[str]) -> None:
+        """Take up what SQL says is planned of schedules that were edited, and plan what is not."""
+        for schedule_id in schedules:
+            self.publishing.drop_schedule(schedule_id)
+        self._look_again()
+        # What was planned after the edit is known here by now, and was dropped with the rest.
+        until = self.planning.horizon()
+        self.publishing.add_unknown(store.planned_of(self.database, schedules, until=until))
 
     def _take_end(self, schedule_id: str) -> None:
         """Go on with a schedule that waited for the end of a job."""

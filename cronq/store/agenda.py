@@ -175,6 +175,23 @@ def planned_jobs(database: Database, *, until: datetime, limit: int) -> list[Due
         return [due_job(row) for row in found]
 
 
+_PLANNED_OF: Final = (
+    select(*_READ)
+    .where(text(WAITING), text(f"NOT ({FOREIGN})"), job.c.due_at <= bindparam("until"))
+    .where(job.c.schedule_id.in_(bindparam("ids", expanding=True)))
+)
+
+
+def planned_of(database: Database, schedules: Sequence[str], *, until: datetime) -> list[DueJob]:
+    """Return those of them that belong to `schedules`."""
+    found: list[DueJob] = []
+    with database.autocommit() as connection:
+        for part in chunks(schedules):
+            rows = connection.execute(_PLANNED_OF, {"until": until, "ids": part})
+            found += [due_job(row) for row in rows]
+    return found
+
+
 _FOREIGN: Final = (
     select(*_READ)
     .where(text(FOREIGN), job.c.due_at <= bindparam("until"))

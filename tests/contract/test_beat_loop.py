@@ -219,6 +219,35 @@ def test_a_new_term_starts_from_the_rows_and_forgets_the_old_agenda(world: World
     assert ahead not in world.loop.publishing.agenda
 
 
+def test_what_a_standby_was_told_of_an_edit_takes_nothing_from_the_term_it_begins(world: World) -> None:
+    term, world.leadership.term = world.leadership.term, None
+    world.rows.schedule("s", first_in=30)
+    for _ in range(3):
+        world.loop.notice({"kind": "schedule", "schedule_id": schedule_id("s")})
+    world.step()
+    assert world.loop.notices.empty(), "what nobody will act on piles up"
+    ahead = world.rows.job(schedule="s", due_in=30)
+    world.loop.notice({"kind": "schedule", "schedule_id": schedule_id("s")})
+    world.leadership.term = term
+    world.step()
+    assert ahead in world.loop.publishing.agenda
+
+
+def test_a_leader_that_hears_late_of_an_edit_keeps_what_was_planned_after_it(world: World) -> None:
+    world.step()
+    ahead = world.rows.job(schedule="s", due_in=30)
+    gone = world.rows.job(schedule="s", due_in=40)
+    world.look_again()
+    world.loop._unsure = True
+    world.step()
+    assert ahead in world.loop.publishing.agenda
+    world.rows.set(gone, state="'CANCELLED'")
+    world.loop.notice({"kind": "schedule", "schedule_id": schedule_id("s")})
+    world.step()
+    assert ahead in world.loop.publishing.agenda
+    assert gone not in world.loop.publishing.agenda
+
+
 def test_one_schedule_that_cannot_be_planned_is_set_aside_and_the_others_go_on(world: World) -> None:
     world.rows.schedule("good", first_in=10)
     bad = world.rows.schedule("bad", first_in=5)
