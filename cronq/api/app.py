@@ -28,7 +28,8 @@ from cronq.api.rate import RateLimit
 from cronq.app import Cronq
 from cronq.coordination.listener import Listener
 from cronq.coordination.redis_client import open_redis
-from cronq.progress.board import channel
+from cronq.progress.board import REPORTS
+from cronq.progress.channel import channel
 from cronq.views import live_progress
 from cronq.web.pages import install_pages
 
@@ -48,7 +49,8 @@ def create_app(parts: Cronq, *, host: str = "127.0.0.1") -> FastAPI:
     async def live(_app: FastAPI) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = THREADS
         settings = parts.settings
-        reports = Listener(open_redis(settings.redis_url), channel(settings.key_prefix), feed.progress)
+        client = open_redis(settings.redis_url)
+        reports = Listener(client, channel(client, settings.key_prefix, REPORTS), feed.progress)
         feed.start()
         reports.start()
         yield

@@ -9,7 +9,9 @@ import redis
 
 from cronq.coordination.listener import Listener
 from cronq.coordination.redis_client import RedisError
+from cronq.progress.channel import channel
 
+NOTICES: Final = "notices"
 RELEASED: Final = "released"
 """The kind of notice that says: the leader gave its lock back."""
 
@@ -17,7 +19,7 @@ RELEASED: Final = "released"
 def send_notice(client: redis.Redis, prefix: str, kind: str, **facts: str) -> None:
     """Tell whoever leads that something changed; if Redis is away, its next look finds it."""
     with contextlib.suppress(RedisError):
-        client.publish(f"{prefix}notices", json.dumps({"kind": kind, **facts}))
+        client.publish(channel(client, prefix, NOTICES), json.dumps({"kind": kind, **facts}))
 
 
 def listen_for_notices(
@@ -33,4 +35,6 @@ def listen_for_notices(
         if isinstance(notice, dict) and "kind" in notice:
             receive(notice)
 
-    return Listener(client, f"{prefix}notices", read, opened=lambda: receive({"kind": "listening"}))
+    return Listener(
+        client, channel(client, prefix, NOTICES), read, opened=lambda: receive({"kind": "listening"})
+    )

@@ -6,12 +6,11 @@ from typing import Any
 
 import redis
 
+from cronq.progress.channel import channel
+
 MAX_LOG_LINES = 200
-
-
-def channel(prefix: str) -> str:
-    """Return where reports are told of, as they come; only a picture, so that a lost one is no loss."""
-    return f"{prefix}progress"
+REPORTS = "progress"
+"""The channel where reports are told of, as they come; only a picture, so that a lost one is no loss."""
 
 
 class Board:
@@ -30,7 +29,7 @@ class Board:
                 pipeline.rpush(key, *lines)
                 pipeline.ltrim(key, -MAX_LOG_LINES, -1)
                 pipeline.expire(key, self._ttl_s)
-            pipeline.publish(channel(self._prefix), text)
+            pipeline.publish(channel(self._client, self._prefix, REPORTS), text)
             pipeline.execute()
 
     def read(self, job_ids: Sequence[str]) -> dict[str, dict[str, Any]]:

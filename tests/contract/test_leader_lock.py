@@ -6,9 +6,11 @@ from typing import Any
 import redis
 
 from cronq.coordination.lock import LeaderLock, Renewal
-from cronq.coordination.notices import RELEASED, listen_for_notices, send_notice
+from cronq.coordination.notices import NOTICES, RELEASED, listen_for_notices, send_notice
 from cronq.coordination.redis_client import open_redis
+from cronq.progress.channel import channel
 from tests.support.processes import wait_for
+from tests.support.servers import RedisServer
 
 LOCK_S = 20.0
 
@@ -65,7 +67,7 @@ def test_every_standby_hears_that_the_lock_is_free(redis_url: str) -> None:
     standby.start()
     assert heard.get(timeout=10) == {"kind": "listening"}
     # What is sent before Redis has the subscription is lost; a standby looks by itself, too.
-    wait_for(lambda: client.pubsub_numsub("t:notices")[0][1] > 0, 10, "the subscription")
+    wait_for(lambda: client.pubsub_channels("t:notices*"), 10, "the subscription")
     holder.tell_free()
     assert heard.get(timeout=10) == {"kind": RELEASED}
     standby.stop()
@@ -79,12 +81,25 @@ def test_messages_that_nobody_can_read_do_not_end_the_listening(redis_url: str) 
 
     def wait_until_it_listens() -> None:
         assert heard.get(timeout=10) == {"kind": "listening"}
-        wait_for(lambda: client.pubsub_numsub("odd:notices")[0][1] > 0, 10, "the subscription")
+        wait_for(lambda: client.pubsub_channels("odd:notices*"), 10, "the subscription")
 
     wait_until_it_listens()
     for odd in (b"[]", b"{", b"\xff"):
-        client.publish("odd:notices", odd)
+        client.publish(channel(client, "odd:", NOTICES), odd)
     wait_until_it_listens()  # after the last one it begins anew
     send_notice(client, "odd:", "job", job_id="j")
     assert heard.get(timeout=10) == {"kind": "job", "job_id": "j"}
     listener.stop()
+
+
+def test_a_notice_is_not_heard_in_another_database_of_the_same_server(redis_server: RedisServer) -> None:
+    ours, theirs = (open_redis(redis_server.database(number)) for number in (1, 2))
+    heard: SimpleQueue[dict[str, Any]] = SimpleQueue()
+    standby = listen_for_notices(ours, "t:", heard.put)
+    standby.start()
+    assert heard.get(timeout=10) == {"kind": "listening"}
+    wait_for(lambda: ours.pubsub_channels("t:notices*"), 10, "the subscription")
+    send_notice(theirs, "t:", "schedule", schedule_id="theirs")
+    send_notice(ours, "t:", "schedule", schedule_id="ours")
+    assert heard.get(timeout=10)["schedule_id"] == "ours"
+    standby.stop()

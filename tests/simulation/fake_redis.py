@@ -100,6 +100,9 @@ class RedisClient:
         now = self._call(self._server.clock)
         return int(now), int(now % 1 * 1e6)
 
+    def get_connection_kwargs(self) -> dict[str, Any]:
+        return {}
+
     def publish(self, channel: str, text: str) -> int:
         kernel, server = self._server.kernel, self._server
         if kernel.random.random() < 0.1:
