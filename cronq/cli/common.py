@@ -4,6 +4,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -131,6 +132,11 @@ def json_value(option: str, text: str, kind: type) -> Any:  # noqa: ANN401
     if not isinstance(value, kind):
         raise click.BadParameter(f"{text!r} is not a JSON {kind.__name__}", param_hint=option)
     return value
+
+
+def choice_of(kind: type[StrEnum]) -> click.Choice[str]:
+    """Return the option type that takes the values of `kind`, as the API has them, in any case."""
+    return click.Choice([each.value for each in kind], case_sensitive=False)
 
 
 def complete_schedule(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

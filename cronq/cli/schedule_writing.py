@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from cronq.cli.common import complete_schedule, json_option, json_value, parts_of, print_json, short_time
+from cronq.cli.common import (
+    choice_of,
+    complete_schedule,
+    json_option,
+    json_value,
+    parts_of,
+    print_json,
+    short_time,
+)
 from cronq.coordination.notices import send_notice
 from cronq.declaration import When, at, cron, delay, every, policy_of, rrule
 from cronq.errors import ScheduleRefused, UnknownSchedule
@@ -32,15 +40,15 @@ def _declared(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--at", help="When: once, at an instant with an offset."),
             click.option("--rrule", help="When: an RFC 5545 recurrence rule."),
             click.option("--tz", help="The time zone of --cron and --rrule.  [default: UTC]"),
-            click.option("--dst", type=click.Choice(list(Dst)), help="What happens when the clocks change."),
+            click.option("--dst", type=choice_of(Dst), help="What happens when the clocks change."),
             click.option("--args", help="Positional arguments, as a JSON list."),
             click.option("--kwargs", help="Keyword arguments, as a JSON object."),
             click.option("--queue", help="The queue; by default the task's own."),
             click.option("--needs", help="Instead of a queue: machine and places, cpu@eu-west,eu."),
             click.option("--priority", type=click.IntRange(0, 9), help="Higher is sooner."),
-            click.option("--overlap", type=click.Choice(list(Overlap)), help="While the last job goes on."),
+            click.option("--overlap", type=choice_of(Overlap), help="While the last job goes on."),
             click.option("--buffer", type=click.IntRange(1), help="How many may wait under --overlap queue."),
-            click.option("--catch-up", type=click.Choice(list(CatchUp)), help="After an outage."),
+            click.option("--catch-up", type=choice_of(CatchUp), help="After an outage."),
             click.option("--catch-up-window", help="How far back, e.g. 1h."),
             click.option("--jitter", help="Start each time another part of this later, e.g. 30s."),
             click.option("--spread", help="Start always the same part of this later."),

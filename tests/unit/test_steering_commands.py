@@ -56,6 +56,15 @@ def test_a_schedule_is_added_edited_and_deleted(shell: Steering) -> None:
     assert get_schedule(shell.parts.database, "nightly").retired_at is not None
 
 
+def test_a_policy_is_said_as_the_api_says_it_or_in_capitals(shell: Steering) -> None:
+    said = shell.json("schedules", "add", "nightly", "--task", "shop.backup", "--cron", "30 2 * * *",
+                      "--dst", "both", "--overlap", "queue_one", "--catch-up", "ALL")  # fmt: skip
+    assert (said["timing"]["dst"], said["overlap"], said["catch_up"]) == ("both", "queue_one", "all")
+    wrong = shell("schedules", "edit", "nightly", "--catch-up", "everything")
+    assert wrong.exit_code == WRONG
+    assert "'latest'" in wrong.stderr
+
+
 def test_one_who_was_slower_is_refused(shell: Steering) -> None:
     shell.json("schedules", "add", "nightly", "--task", "shop.backup", "--every", "1h")
     shell.json("schedules", "edit", "nightly", "--every", "2h")
