@@ -83,6 +83,8 @@ def send(
         return _changed_meanwhile(request, given, wanted.name, conflict, edited=stored is not None)
     except ScheduleRefused as error:
         wrong = {"name" if stored is None else NO_FIELD: str(error)}
+    except JobRefused as error:
+        wrong = _refusals(error)
     except BadValue:
         wrong = {NO_FIELD: "a value in it cannot be stored; look for zero bytes and huge numbers"}
     else:

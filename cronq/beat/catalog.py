@@ -32,6 +32,7 @@ from cronq.store.schedules import (
 from cronq.store.terms import Term, hold_term
 from cronq.telemetry.log import get_logger
 from cronq.timing import Cron, Every, InvalidTiming, after_end, timing_from
+from cronq.timing.explain import explain
 from cronq.webhooks.address import check_url
 
 log = get_logger(__name__)
@@ -155,7 +156,15 @@ def _changes(
         alive = known is not None and known.retired_at is None and known.fault is None
         if known is None or not alive or known.definition != schedule:
             same_timing = alive and known is not None and known.definition.timing == schedule.timing
-            changes.append(_change(schedule, restart=not same_timing, now=now))
+            change = _change(schedule, restart=not same_timing, now=now)
+            changes.append(change)
+            if change.restart and change.first_fire_at is None:
+                log.warning(
+                    "schedule.never_runs",
+                    schedule=schedule.name,
+                    timing=explain(timing_from(schedule.timing)),
+                    consequence="no fire time of it lies ahead, so it never runs",
+                )
     return changes
 
 

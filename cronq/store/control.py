@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select, update
 
-from cronq.errors import ScheduleRefused, UnknownSchedule, VersionConflict
+from cronq.errors import JobRefused, ScheduleRefused, UnknownSchedule, VersionConflict
 from cronq.job import State, Trigger, demanded_job_id
 from cronq.schedule import Overlap, Reason, Schedule, schedule_id
 from cronq.store.agenda import DueJob, insert_jobs
@@ -28,6 +28,7 @@ from cronq.store.schedules import (
 )
 from cronq.store.tables import schedule
 from cronq.timing import Delay, timing_from
+from cronq.timing.explain import explain
 
 SOURCE = "api"
 """The source of schedules that are written here; code's own schedules are changed in the code."""
@@ -102,6 +103,8 @@ def write(
     database: Database, wanted: Schedule, *, actor: str, version: int | None = None
 ) -> tuple[StoredSchedule, bool]:
     """Create or change a schedule; return it, and whether it is new. An equal one stays as it is.
+
+    Raises `JobRefused` for a timing that has no fire time left.
 
     version: the one that the caller has seen; 0: there was none, so none is overwritten; None: any.
     """
@@ -181,6 +184,9 @@ def _change(wanted: Schedule, *, restart: bool, now: datetime) -> Change:
     if isinstance(timing, Delay):
         delay_s = timing.period.total_seconds()
         first = first or timing.after_end(now)
+    if restart and first is None:
+        said = f"no fire time lies ahead, so it would never run: {explain(timing)}"
+        raise JobRefused(said, field="when")
     return Change(wanted, first_fire_at=first, restart=restart, delay_s=delay_s)
 
 

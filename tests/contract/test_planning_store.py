@@ -31,7 +31,7 @@ from cronq.store.jobs import add_job, check_payload, request_cancel, retry_dead
 from cronq.store.schedules import get_schedule, list_schedules
 from cronq.store.terms import Term, hold_term, read_term
 from cronq.store.unclaimed import count_on_broker, unclaimed_jobs
-from cronq.timing import Cron, Delay, Every
+from cronq.timing import At, Cron, Delay, Every
 
 from .rows import Rows, at_once, job_value
 
@@ -431,6 +431,17 @@ def test_a_name_that_another_app_has_stays_with_it(rows: Rows) -> None:
     deploy(rows, declared("s", args=("mine",)), declared("r"))
     assert get_schedule(rows.database, "s").definition.args == ("theirs",)
     assert get_schedule(rows.database, "r").source == "code:x"
+
+
+def test_one_whose_time_has_passed_when_it_is_declared_is_told_once(
+    rows: Rows, caplog: pytest.LogCaptureFixture
+) -> None:
+    passed, coming = (declared(name, At(rows.now() + by)) for name, by in (("p", -MINUTE), ("c", MINUTE)))
+    for stamp in ("1", "2"):
+        deploy(rows, passed, coming, stamp=stamp)
+    told = [each.getMessage() for each in caplog.records if "never_runs" in each.getMessage()]
+    assert len(told) == 1
+    assert "schedule=p" in told[0]
 
 
 def test_a_former_leaders_deploy_is_refused(rows: Rows) -> None:

@@ -10,7 +10,7 @@ from celery import Celery
 from click.testing import CliRunner
 
 from cronq.cli.main import cronq
-from cronq.declaration import every
+from cronq.declaration import When, at, every
 from cronq.job import State
 from cronq.store.jobs import get_job
 from cronq.store.schedules import Change, get_schedule, write_changes
@@ -26,13 +26,13 @@ class Steering(Shell):
     def state(self, job_id: str) -> str:
         return str(get_job(self.parts.database, job_id)["state"])
 
-    def declare(self, name: str) -> None:
+    def declare(self, name: str, when: When | None = None, source: str = "code:shop") -> None:
         """Store a schedule as code does."""
-        declared = every("1h").schedule(name=name, task="shop.work")
+        declared = (when or every("1h")).schedule(name=name, task="shop.work")
         database = self.parts.database
         with database.begin() as connection:
             change = Change(declared, database.clock(), restart=True, delay_s=None)
-            write_changes(database, connection, [change], source="code:shop", actor="code:shop")
+            write_changes(database, connection, [change], source=source, actor=source)
 
 
 @pytest.fixture
@@ -63,6 +63,17 @@ def test_a_policy_is_said_as_the_api_says_it_or_in_capitals(shell: Steering) -> 
     wrong = shell("schedules", "edit", "nightly", "--catch-up", "everything")
     assert wrong.exit_code == WRONG
     assert "'latest'" in wrong.stderr
+
+
+def test_a_schedule_whose_time_has_passed_is_refused_but_one_that_has_run_may_be_changed(
+    shell: Steering,
+) -> None:
+    refused = shell("schedules", "add", "once", "--task", "shop.work", "--at", "2020-01-01T09:00Z")
+    assert refused.exit_code == REFUSED
+    assert "it would never run: Once, at 2020-01-01T09:00:00Z" in refused.stderr
+    assert shell("schedules", "show", "once").exit_code == UNKNOWN
+    shell.declare("ran", at("2020-01-01T09:00Z"), source="api")
+    assert shell("schedules", "edit", "ran", "--queue", "slow").exit_code == 0
 
 
 def test_one_who_was_slower_is_refused(shell: Steering) -> None:

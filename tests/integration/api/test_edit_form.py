@@ -269,13 +269,10 @@ def test_an_instant_without_an_offset_is_on_the_clocks_of_the_zone(client: TestC
     given = opened(client, "") | {"name": "once", "task": "t", "kind": "at", "when": "2126-07-01T12:00"}
     assert sent(client, given | {"tz": "Asia/Tokyo"}, "").status_code == 303
     assert declaration(parts, "once").timing == {"kind": "at", "instant": "2126-07-01T03:00:00Z"}
-    look = sent(
-        client,
-        opened(client, "") | {"name": "past", "task": "t", "kind": "at", "when": "2020-01-01T00:00"},
-        "",
-        "look",
-    )
-    assert "it would never run" in look.text
+    past = opened(client, "") | {"name": "past", "task": "t", "kind": "at", "when": "2020-01-01T00:00"}
+    assert "it would never run" in sent(client, past, "", "look").text
+    saved = sent(client, past, "")
+    assert (saved.status_code, "it would never run: Once, at" in saved.text) == (422, True)
 
 
 def test_what_the_database_cannot_store_is_said_and_not_lost(client: TestClient, parts: Cronq) -> None:

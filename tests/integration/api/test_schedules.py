@@ -51,6 +51,7 @@ def test_a_schedule_is_written_read_changed_and_deleted(client: TestClient) -> N
         ({"task": "t", "every": "5m", "tz": "UTC"}, "tz goes with"),
         ({"task": "t", "cron": "* * * * *", "tz": "Mars/Base"}, "Mars/Base"),
         ({"task": "t", "every": -5}, "period"),
+        ({"task": "t", "at": "2020-01-01T09:00Z"}, "it would never run: Once, at 2020-01-01T09:00:00Z"),
         ({"task": "t", "every": 5, "overlap": "maybe"}, "overlap"),
         ({"task": "t", "every": 5, "on_complete": "sum"}, "end of a fan-out"),
         ({"task": "t", "every": 5, "fan_out": []}, "fan_out"),
