@@ -40,12 +40,11 @@ def unserved_fields(parts: Cronq) -> list[dict[str, Any]] | None:
     found: list[dict[str, Any]] = []
     for each in overview.queues(parts.database):
         queue = each.queue or routes.get(each.task)
-        # Where a task goes that no leader has routed is not known; without any worker it does not matter.
-        if not slots.get(queue, 0) if queue is not None else not slots:
+        if not _served(slots, queue):
             facts = {"queue": queue, "task": each.task, "needs": None}
             found.append(facts | {"jobs": each.pending, "oldest": each.oldest})
     for key, count in count_waiting(parts.database).items():
-        if key.startswith(PLACE) and not any(slots.get(queue) for queue in parse(key[len(PLACE) :]).queues):
+        if key.startswith(PLACE) and not _at_any_place(slots, key[len(PLACE) :]):
             facts = {"queue": None, "task": None, "needs": key[len(PLACE) :]}
             found.append(facts | {"jobs": count, "oldest": None})
     return found
@@ -54,11 +53,37 @@ def unserved_fields(parts: Cronq) -> list[dict[str, Any]] | None:
 def unserved_sentence(facts: Mapping[str, Any]) -> str:
     """Say of one of them what is wrong."""
     jobs = f"{facts['jobs']} job{'' if facts['jobs'] == 1 else 's'}"
-    if facts["needs"] is not None:
-        return f"no live worker offers {facts['needs']}: {jobs} wait"
-    if facts["queue"] is None:
-        return f"no worker is alive: {jobs} of {facts['task']} wait"
-    return f"no live worker consumes the queue {facts['queue']}: {jobs} of {facts['task']} wait"
+    of_what = "" if facts["task"] is None else f" of {facts['task']}"
+    return f"{_nobody(facts['queue'], facts['needs'])}: {jobs}{of_what} wait"
+
+
+def unserved_reason(parts: Cronq, row: Mapping[Any, Any]) -> str | None:
+    """Say of a job that waits why no live worker can take it; None: one can, or nobody knows."""
+    try:
+        slots = slots_by_queue(parts.workers.read())
+    except RedisError:
+        return None
+    if row["waits_for"] is not None:
+        needs = row["waits_for"].removeprefix(PLACE)
+        unserved = row["waits_for"].startswith(PLACE) and not _at_any_place(slots, needs)
+        return _nobody(None, needs) if unserved else None
+    queue = row["queue"] or _routes(parts).get(row["task"])
+    return None if _served(slots, queue) else _nobody(queue, None)
+
+
+def _served(slots: Mapping[str, int], queue: str | None) -> bool:
+    # Where a task goes that no leader has routed is not known; without any worker it does not matter.
+    return bool(slots.get(queue, 0) if queue is not None else slots)
+
+
+def _at_any_place(slots: Mapping[str, int], needs: str) -> bool:
+    return any(slots.get(queue) for queue in parse(needs).queues)
+
+
+def _nobody(queue: str | None, needs: str | None) -> str:
+    if needs is not None:
+        return f"no live worker offers {needs}"
+    return "no worker is alive" if queue is None else f"no live worker consumes the queue {queue}"
 
 
 def _routes(parts: Cronq) -> dict[str, str]:

@@ -27,6 +27,8 @@ from cronq.store.schedules import StoredSchedule
 from cronq.store.terms import read_term
 from cronq.telemetry.masking import without_secrets
 
+NOBODY_LEADS = "nobody leads; start a beat with: celery -A your.app beat -S cronq"
+
 
 def job_fields(row: Mapping[Any, Any], live: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return a job's row, with its `live` progress if it runs."""
@@ -213,6 +215,11 @@ def live_progress(parts: Cronq, rows: list[Any]) -> dict[str, dict[str, Any]]:
         return parts.board.read([row["id"] for row in rows if row["state"] == "RUNNING"])
     except RedisError:
         return {}
+
+
+def last_line(text: str | None) -> str:
+    """Return the last line of an error, which says most."""
+    return text.strip().rsplit("\n", 1)[-1][:160] if text else ""
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401

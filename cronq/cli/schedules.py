@@ -19,12 +19,13 @@ from cronq.cli.common import (
 from cronq.cli.schedule_writing import add, delete, edit
 from cronq.coordination.notices import send_notice
 from cronq.store import control
-from cronq.store.fires import Fire, around, fires, latest_fires, next_fires, why
+from cronq.store.fires import Fire, around, fires, latest_fires, next_fires
 from cronq.store.overview import find_schedules
 from cronq.store.schedules import StoredSchedule, get_schedule
 from cronq.timing.bounds import tz_of
 from cronq.timing.explain import explain
 from cronq.views import fire_fields, schedule_fields
+from cronq.why import why
 
 SHOWN = 10
 
@@ -167,15 +168,16 @@ def fires_command(context: click.Context, *, name: str, since: str | None, limit
 @json_option
 @click.pass_context
 def why_command(context: click.Context, *, name: str, moment: str, as_json: bool) -> None:
-    """Say what became of the fire time at MOMENT, to the minute.
+    """Say what became of the fire time at MOMENT: of that minute, or of that second.
 
-    MOMENT is `2026-11-21T02:30`, or `02:30` of today, on the schedule's own clocks; or with an offset.
+    MOMENT is `2026-11-21T02:30`, or `02:30` or `02:30:20` of today, on the schedule's own clocks; or it has
+    an offset.
     Exit code 1 if the schedule is not due then.
     """
-    database = parts_of(context).database
-    stored = get_schedule(database, name)
+    parts = parts_of(context)
+    stored = get_schedule(parts.database, name)
     at = moment_of(stored, moment)
-    found = why(database, stored, at)
+    found = why(parts, stored, at)
     if as_json:
         print_json({"schedule": name, "at": at, "items": [fire_fields(each) for each in found]})
     elif found:

@@ -11,7 +11,7 @@ from cronq.coordination.redis_client import RedisError
 from cronq.queues import unserved_fields, unserved_sentence
 from cronq.store import overview
 from cronq.store.dead import DeadFilter, count_dead_letters
-from cronq.views import leader_fields
+from cronq.views import NOBODY_LEADS, leader_fields
 
 HOUR = timedelta(hours=1)
 COUNTED = 1000
@@ -65,7 +65,7 @@ def _troubles(facts: dict[str, Any], redis_error: str | None) -> list[str]:
     if redis_error is not None:
         troubles.append(f"Redis does not answer: {redis_error}")
     if facts["leader"] is None:
-        troubles.append("nobody leads; start a beat with: celery -A your.app beat -S cronq")
+        troubles.append(NOBODY_LEADS)
     if facts["workers"] == []:
         troubles.append("no worker is alive; start one with: celery -A your.app worker")
     troubles += map(unserved_sentence, facts["unserved"] or ())

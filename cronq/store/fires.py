@@ -98,8 +98,12 @@ def next_fires(stored: StoredSchedule, now: datetime, count: int) -> list[dateti
 
 
 def why(database: Database, stored: StoredSchedule, at: datetime) -> list[Fire]:
-    """Return what became of the fire times in the minute that starts at `at`; empty if it has none there."""
-    end = at + timedelta(minutes=1)
+    """Return what became of the fire times in the minute that starts at `at`; empty if it has none there.
+
+    Of an `at` that names a second: in that second.
+    """
+    at = at.replace(microsecond=0)
+    end = at + timedelta(seconds=1 if at.second else 60)
     found = fires(database, stored, at, end)[0]
     timing = stored.timing
     if found or isinstance(timing, Delay):

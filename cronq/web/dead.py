@@ -10,8 +10,7 @@ from fastapi.responses import RedirectResponse, Response
 from cronq.retry import Kind
 from cronq.store.dead import DeadFilter, count_dead_letters, list_dead
 from cronq.store.dead_messages import get_message, may_be_sent_back
-from cronq.views import dead_fields, dead_message_fields
-from cronq.web.format import last_line
+from cronq.views import dead_fields, dead_message_fields, last_line
 from cronq.web.jobs import cursor_of
 from cronq.web.render import page, parts_of
 

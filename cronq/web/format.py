@@ -89,11 +89,6 @@ def data(value: Any) -> str:  # noqa: ANN401
     return to_json(value, indent=2)
 
 
-def last_line(text: str | None) -> str:
-    """Return the last line of an error, which says most."""
-    return text.strip().rsplit("\n", 1)[-1][:160] if text else ""
-
-
 def ticks(text: str) -> Markup:
     """Return `text` with what stands between backticks as code."""
     pieces = text.split("`")

@@ -12,8 +12,7 @@ from cronq.app import Cronq
 from cronq.coordination.redis_client import RedisError
 from cronq.queues import unserved_fields, unserved_sentence
 from cronq.store import overview
-from cronq.views import job_fields, leader_fields, limit_fields, live_progress
-from cronq.web.format import last_line
+from cronq.views import job_fields, last_line, leader_fields, limit_fields, live_progress
 from cronq.web.render import page, parts_of
 
 HOUR: Final = timedelta(hours=1)

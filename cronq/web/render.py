@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cronq.app import Cronq
 from cronq.store.tokens import Role
+from cronq.views import last_line
 from cronq.web import format as shown
 from cronq.web import punctuality
 from cronq.web.charts import chart, heat_map, sparkline
@@ -52,7 +53,7 @@ _environment.filters.update(
     span=shown.span,
     chip=shown.chip,
     data=shown.data,
-    last_line=shown.last_line,
+    last_line=last_line,
     ticks=shown.ticks,
     sparkline=sparkline,
     heat_map=heat_map,

@@ -12,7 +12,7 @@ from pydantic import AwareDatetime
 
 from cronq.store import backfills, history, overview
 from cronq.store.database import Database
-from cronq.store.fires import Fire, around, fires, latest_fires, next_fires, why
+from cronq.store.fires import Fire, around, fires, latest_fires, next_fires
 from cronq.store.schedules import StoredSchedule, get_schedule
 from cronq.telemetry.masking import STARS, without_secrets
 from cronq.timing import InvalidTiming
@@ -23,6 +23,7 @@ from cronq.views import job_fields, schedule_fields
 from cronq.web import calendar, punctuality
 from cronq.web.format import zone_of
 from cronq.web.render import page, parts_of
+from cronq.why import why
 
 PER_PAGE: Final = 50
 SPARK: Final = 20
@@ -135,7 +136,7 @@ def _answer(request: Request, stored: StoredSchedule, text: str, now: datetime) 
         moment = moment_on(zone, text, now)
         if not FIRST_YEAR <= moment.year < LAST_YEAR:
             raise HTTPException(404)
-        found = why(parts_of(request).database, stored, moment)
+        found = why(parts_of(request), stored, moment)
     except InvalidTiming as error:
         return {"problem": str(error)}
     before, after = around(stored, moment)
