@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from cronq.beat.garbage import Garbage
+from cronq.beat.planner import LATE_AFTER
 from cronq.beat.planning import Planning
 from cronq.beat.publishing import Publishing
 from cronq.clock import Sighting, StoreClock
@@ -20,7 +21,8 @@ from cronq.settings import Settings
 from cronq.store import agenda as store
 from cronq.store.agenda import DueJob
 from cronq.store.database import Database, is_outage
-from cronq.store.terms import Term
+from cronq.store.overdue import take_back_overdue
+from cronq.store.terms import Term, hold_term
 from cronq.telemetry.log import get_logger
 
 STANDBY_S: Final = 0.5
@@ -151,6 +153,8 @@ class BeatLoop:
 
     def _publish(self, term: Term) -> float | None:
         """Send what is due; return the seconds until more is, None: nothing waits."""
+        if self.publishing.is_back(LATE_AFTER.total_seconds()):
+            self._make_up(term)
         self.publishing.publish_due(lambda: self.leadership.current() == term)
         until_due = self.publishing.seconds_to_due()
         if until_due is not None and STILL_S < until_due <= LOOK_AHEAD_S:
@@ -197,12 +201,28 @@ class BeatLoop:
     def _begin(self, term: Term) -> None:
         self._forget()
         self.begin_term(term)
+        self._take_back_overdue(term)
         self.publishing.begin()
         self._look_again()
         self._term = term
         # Those that others stored follow in parts: a million items do not have to be in memory to go on.
         planned = store.planned_jobs(self.database, until=self.planning.horizon(), limit=AGENDA_ENOUGH)
         self.publishing.agenda.add(planned)
+
+    def _make_up(self, term: Term) -> None:
+        """Leave to the catch-up policy what was due while the broker was away."""
+        while self.publishing.mark_published(CHORE_MOST_S):
+            pass  # what was sent is not overdue
+        self._read_again(self._take_back_overdue(term))
+
+    def _take_back_overdue(self, term: Term) -> list[str]:
+        now = self.clock.now()
+        with self.database.begin() as connection:
+            hold_term(connection, term)
+            found = take_back_overdue(connection, before=now - LATE_AFTER, now=now)
+        if found:
+            log.warning("fires.late", schedules=len(found), consequence="their catch-up policies decide")
+        return found
 
     def _forget(self) -> None:
         self._term = None

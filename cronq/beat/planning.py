@@ -97,7 +97,10 @@ class Planning:
                 else:
                     planned += result.jobs
                     cursors.append((stored.id, result.next_fire_at))
-            store.insert_jobs(self.database, connection, planned, now)
+            if store.insert_jobs(self.database, connection, planned, now) < len(planned):
+                # A fire time that was planned before stays as it is, and whoever planned it has it in memory.
+                known = store.known_before(connection, [job.id for job in planned], now)
+                planned = [job for job in planned if job.id not in known]
             store.advance(connection, cursors, now)
             failpoint("mid_plan")
         self._pace.took(len(cursors), time.monotonic() - began)

@@ -117,6 +117,19 @@ def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJo
     return connection.execute(_insert_jobs(database), [_values(planned, now) for planned in jobs]).rowcount
 
 
+_KNOWN: Final = select(job.c.id).where(
+    job.c.id.in_(bindparam("ids", expanding=True)), job.c.planned_at != bindparam("now")
+)
+
+
+def known_before(connection: Connection, ids: Sequence[str], now: datetime) -> set[str]:
+    """Return those of the jobs `ids` that were there before those inserted at `now`."""
+    found: set[str] = set()
+    for part in chunks(ids):
+        found.update(connection.execute(_KNOWN, {"ids": part, "now": now}).scalars())
+    return found
+
+
 @lru_cache(maxsize=8)
 def _insert_job(database: Database) -> Any:  # noqa: ANN401 - either dialect's Insert
     return database.insert(job).on_conflict_do_nothing().returning(job.c.id)

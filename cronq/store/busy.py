@@ -15,7 +15,8 @@ _GOING_ON: Final = (
     select(job.c.schedule_id).where(text(FOR_ROOM), job.c.schedule_id.is_not(None)),
     select(batch.c.schedule_id).where(batch.c.ended_at.is_(None)),
 )
-_BUSY: Final = union(*_GOING_ON)
+GOING_ON: Final = union(*_GOING_ON)
+"""The schedules that have a job or a batch going on, or waiting for room."""
 # || '': by the ids, not by an index on the state that PostgreSQL thinks few rows have.
 _UNTOUCHED: Final = select(job.c.schedule_id).where(
     text("state || '' = 'SCHEDULED'"), job.c.schedule_id.is_not(None)
@@ -32,7 +33,7 @@ def busy_schedules(database: Database, ids: Sequence[str] | None = None) -> set[
     """Return the schedules (all, or of `ids`) that have a job or a batch going on, or waiting for room."""
     with database.autocommit() as connection:
         if ids is None:
-            return set(connection.execute(_BUSY).scalars())
+            return set(connection.execute(GOING_ON).scalars())
         return set(connection.execute(_busy_of(database), {"ids": list(ids)}).scalars())
 
 

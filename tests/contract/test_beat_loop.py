@@ -63,6 +63,8 @@ class FakeBroker:
         return queue or "celery"
 
     def depth(self, queue: str) -> int:
+        if self.away:
+            raise OSError("no broker")
         return self.depths.get(queue, 0)
 
     def render(self, due: DueJob) -> None:
