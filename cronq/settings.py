@@ -18,6 +18,7 @@ import pydantic
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 from cronq.errors import SettingsError
 from cronq.limits import limits_from
@@ -129,7 +130,13 @@ class Settings(BaseSettings):
     @pydantic.field_validator("database_url")
     @classmethod
     def _known_database(cls, value: str) -> str:
-        driver = make_url(value).drivername
+        try:
+            driver = make_url(value).drivername
+        except (ArgumentError, ValueError):  # also for a port that is no number
+            raise ValueError(
+                "it is no database's address; write sqlite:///path/to/cronq.db or "
+                "postgresql://user:password@host:5432/name"
+            ) from None
         if driver not in DATABASES:
             raise ValueError(f"{driver!r} is not a database cronq works with: {_choices(driver, DATABASES)}")
         return value

@@ -72,7 +72,10 @@ def start(
 @click.pass_context
 def list_command(context: click.Context, *, schedule: str | None, limit: int, as_json: bool) -> None:
     """List backfills, the newest first."""
-    rows = store.list_backfills(parts_of(context).database, schedule_name=schedule, limit=limit)
+    database = parts_of(context).database
+    if schedule is not None:
+        get_schedule(database, schedule)
+    rows = store.list_backfills(database, schedule_name=schedule, limit=limit)
     if as_json:
         print_json({"items": [dict(row) for row in rows]})
         return

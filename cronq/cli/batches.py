@@ -9,6 +9,7 @@ from cronq.cli.common import json_option, parts_of, print_json, print_table, sho
 from cronq.coordination.notices import send_notice
 from cronq.store import batches as store
 from cronq.store.batches import Batch
+from cronq.store.schedules import get_schedule
 from cronq.views import batch_fields
 
 
@@ -28,6 +29,8 @@ def list_command(
 ) -> None:
     """List batches, the newest first."""
     parts = parts_of(context)
+    if schedule is not None:
+        get_schedule(parts.database, schedule)
     found = store.list_batches(parts.database, schedule=schedule, unfinished=unfinished, limit=limit)
     items = [batch_fields(parts.database, each) for each in found]
     if as_json:

@@ -3,7 +3,7 @@
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -20,7 +20,7 @@ from cronq.job import State
 from cronq.store.overview import find_schedules
 from cronq.store.schedules import StoredSchedule
 from cronq.store.schema import require_schema
-from cronq.timing import InvalidTiming
+from cronq.timing import InvalidTiming, duration
 from cronq.timing.bounds import tz_of
 from cronq.timing.moments import moment_on
 from cronq.views import to_json
@@ -134,7 +134,24 @@ def json_value(option: str, text: str, kind: type) -> Any:  # noqa: ANN401
     return value
 
 
-def choice_of(kind: type[StrEnum]) -> click.Choice[str]:
+class Span(click.ParamType):  # type: ignore[type-arg] # generic in newer click only
+    """An option that is a length of time, such as 90s."""
+
+    name = "duration"
+
+    def convert(
+        self, value: str | timedelta, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        """Return the length of time that `value` names."""
+        if isinstance(value, timedelta):
+            return value
+        try:
+            return duration(value)
+        except InvalidTiming as error:
+            self.fail(f"{value!r}: {error.problem}; {error.suggestion}", param, ctx)
+
+
+def choice_of(kind: type[StrEnum]) -> "click.Choice[str]":
     """Return the option type that takes the values of `kind`, as the API has them, in any case."""
     return click.Choice([each.value for each in kind], case_sensitive=False)
 

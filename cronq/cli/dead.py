@@ -2,20 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import click
 
 from cronq.app import Cronq
-from cronq.cli.common import chosen_by, json_option, parts_of, print_json, print_table, short_time
+from cronq.cli.common import Span, chosen_by, json_option, parts_of, print_json, print_table, short_time
 from cronq.cli.jobs import last_line, print_job
 from cronq.coordination.notices import send_notice
 from cronq.retry import Kind
 from cronq.store import dead as store
+from cronq.store.database import Database
 from cronq.store.dead import DeadFilter
 from cronq.store.dead_messages import get_message
-from cronq.timing import duration
+from cronq.store.schedules import get_schedule
 from cronq.views import dead_fields, dead_message_fields
 
 SHOWN = 10
@@ -38,23 +39,27 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 "--kind", type=click.Choice([k.value for k in Kind]), help="Only this sort of failure."
             ),
-            click.option("--since", help="Only those that died within this time, e.g. 2h."),
-            click.option("--until", help="Only those that died longer ago than this, e.g. 30m."),
+            click.option("--since", type=Span(), help="Only those that died within this time, e.g. 2h."),
+            click.option("--until", type=Span(), help="Only those that died longer ago than this, e.g. 30m."),
         ]
     ):
         command = option(command)
     return command
 
 
-def _wanted(*, since: str | None, until: str | None, **given: str | None) -> DeadFilter:
+def _wanted(
+    database: Database, *, since: timedelta | None, until: timedelta | None, **given: str | None
+) -> DeadFilter:
+    if given["schedule"] is not None:
+        get_schedule(database, given["schedule"])
     now = datetime.now(UTC)
     return DeadFilter(
         task=given["task"],
         schedule=given["schedule"],
         tenant=given["tenant"],
         kind=given["kind"],
-        since=None if since is None else now - duration(since),
-        until=None if until is None else now - duration(until),
+        since=None if since is None else now - since,
+        until=None if until is None else now - until,
     )
 
 
@@ -63,9 +68,10 @@ def _wanted(*, since: str | None, until: str | None, **given: str | None) -> Dea
 @click.option("-n", "--limit", default=50, show_default=True, type=click.IntRange(1, 100_000))
 @json_option
 @click.pass_context
-def list_command(context: click.Context, /, *, limit: int, as_json: bool, **given: str | None) -> None:
+def list_command(context: click.Context, /, *, limit: int, as_json: bool, **given: Any) -> None:  # noqa: ANN401
     """List dead letters, the newest first."""
-    parts, wanted = parts_of(context), _wanted(**given)
+    parts = parts_of(context)
+    wanted = _wanted(parts.database, **given)
     letters = store.list_dead(parts.database, wanted, limit=limit)
     count = store.count_dead_letters(parts.database, wanted)
     if as_json:
@@ -120,12 +126,13 @@ def _act(
     dry_run: bool,
     yes: bool,
     as_json: bool,
-    **given: str | None,
+    **given: Any,  # noqa: ANN401
 ) -> None:
     filtered = any(value is not None for value in given.values())
     if not ids and not filtered and not everything:
         raise click.UsageError("say which: ids, filters such as --task, or --all")
-    parts, wanted = parts_of(context), _wanted(**given)
+    parts = parts_of(context)
+    wanted = _wanted(parts.database, **given)
     if ids:
         wanted = replace(wanted, ids=ids)
         for dead_id in ids:

@@ -1,17 +1,18 @@
 """`cronq enqueue`: one job, now or later."""
 
+from datetime import timedelta
+
 import click
 
-from cronq.cli.common import json_option, json_value, parts_of, print_json
+from cronq.cli.common import Span, json_option, json_value, parts_of, print_json
 from cronq.demand import submit
-from cronq.timing import duration
 
 
 @click.command("enqueue")
 @click.argument("task")
 @click.option("--args", "args_json", default="[]", help="Positional arguments, as a JSON list.")
 @click.option("--kwargs", "kwargs_json", default="{}", help="Keyword arguments, as a JSON object.")
-@click.option("--in", "run_in", help="Run after this time, e.g. 30m.")
+@click.option("--in", "run_in", type=Span(), help="Run after this time, e.g. 30m.")
 @click.option("--queue", help="The queue; by default the task's own.")
 @click.option("--needs", help="Instead of a queue: machine and places, e.g. cpu@eu-west,eu.")
 @click.option("--priority", type=click.IntRange(0, 9), help="Higher is sooner.")
@@ -27,7 +28,7 @@ def enqueue_command(
     task: str,
     args_json: str,
     kwargs_json: str,
-    run_in: str | None,
+    run_in: timedelta | None,
     queue: str | None,
     needs: str | None,
     priority: int | None,
@@ -43,7 +44,7 @@ def enqueue_command(
         task,
         json_value("--args", args_json, list),
         json_value("--kwargs", kwargs_json, dict),
-        due=0.0 if run_in is None else duration(run_in).total_seconds(),
+        due=0.0 if run_in is None else run_in.total_seconds(),
         queue=queue,
         needs=needs,
         priority=priority,

@@ -55,7 +55,7 @@ def _act(
     dry_run: bool,
     yes: bool,
     as_json: bool,
-    **given: str | None,
+    **given: Any,  # noqa: ANN401,
 ) -> None:
     filtered = any(value is not None for value in given.values())
     if bool(ids) == (filtered or everything):
@@ -68,7 +68,7 @@ def _act(
         for job_id, became in {} if as_json else said.items():
             click.echo(f"{job_id} {became}")
         return
-    wanted = wanted_jobs(given)
+    wanted = wanted_jobs(parts.database, given)
     found = len(ids) or count(parts.database, wanted)
     if dry_run:
         print_json({"would": what, "count": found}) if as_json else click.echo(f"would {what} {_jobs(found)}")

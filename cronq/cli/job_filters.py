@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from cronq.cli.common import complete_schedule
+from cronq.cli.common import Span, complete_schedule
 from cronq.job import State
+from cronq.store.database import Database
 from cronq.store.jobs import JobFilter
-from cronq.timing import duration
+from cronq.store.schedules import get_schedule
 
 STATES = click.Choice([state.value for state in State], case_sensitive=False)
 
@@ -24,16 +25,18 @@ def job_filters(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--tenant", help="Only of this tenant."),
             click.option("--queue", help="Only for this queue."),
             click.option("--text", help="Only with this in id, task, schedule, tenant or error."),
-            click.option("--since", help="Only planned within this time, e.g. 2h."),
-            click.option("--until", help="Only planned longer ago than this, e.g. 30m."),
+            click.option("--since", type=Span(), help="Only planned within this time, e.g. 2h."),
+            click.option("--until", type=Span(), help="Only planned longer ago than this, e.g. 30m."),
         ]
     ):
         command = option(command)
     return command
 
 
-def wanted_jobs(given: dict[str, str | None]) -> JobFilter:
-    """Return what the options mean."""
+def wanted_jobs(database: Database, given: dict[str, Any]) -> JobFilter:
+    """Return what the options mean; raise `UnknownSchedule` if they name one that is not there."""
+    if given["schedule"] is not None:
+        get_schedule(database, given["schedule"])
     now = datetime.now(UTC)
     state, since, until = given["state"], given["since"], given["until"]
     return JobFilter(
@@ -43,6 +46,6 @@ def wanted_jobs(given: dict[str, str | None]) -> JobFilter:
         tenant=given["tenant"],
         queue=given["queue"],
         text=given["text"],
-        since=None if since is None else now - duration(since),
-        until=None if until is None else now - duration(until),
+        since=None if since is None else now - since,
+        until=None if until is None else now - until,
     )

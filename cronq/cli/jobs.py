@@ -1,7 +1,7 @@
 """`cronq jobs`: what ran, what runs, what will run, and what did not."""
 
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import click
@@ -11,14 +11,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from cronq.app import Cronq
-from cronq.cli.common import json_option, parts_of, print_json, print_table, short_time
+from cronq.cli.common import Span, json_option, parts_of, print_json, print_table, short_time
 from cronq.cli.job_actions import cancel, retry
 from cronq.cli.job_filters import job_filters, wanted_jobs
 from cronq.coordination.redis_client import RedisError
 from cronq.job import ENDS, State
 from cronq.store import jobs as store
 from cronq.store.search import first_jobs
-from cronq.timing import duration
 from cronq.views import attempt_fields, job_fields
 
 
@@ -32,10 +31,10 @@ def jobs() -> None:
 @click.option("-n", "--limit", default=50, show_default=True, type=click.IntRange(1, 100_000))
 @json_option
 @click.pass_context
-def list_command(context: click.Context, /, *, limit: int, as_json: bool, **given: str | None) -> None:
+def list_command(context: click.Context, /, *, limit: int, as_json: bool, **given: Any) -> None:  # noqa: ANN401
     """List jobs, the newest first."""
     parts = parts_of(context)
-    rows = first_jobs(parts.database, wanted_jobs(given), limit=limit)
+    rows = first_jobs(parts.database, wanted_jobs(parts.database, given), limit=limit)
     live = _live(parts, [row["id"] for row in rows if row["state"] == State.RUNNING])
     items = [job_fields(row, live.get(row["id"])) for row in rows]
     if as_json:
@@ -114,12 +113,14 @@ def print_job(parts: Cronq, job_id: str, *, as_json: bool) -> None:
 
 @jobs.command()
 @click.argument("job_id")
-@click.option("--for", "longest", default="1h", show_default=True, help="Stop watching after this time.")
+@click.option(
+    "--for", "longest", type=Span(), default="1h", show_default=True, help="Stop watching after this time."
+)
 @click.pass_context
-def watch(context: click.Context, *, job_id: str, longest: str) -> None:
+def watch(context: click.Context, *, job_id: str, longest: timedelta) -> None:
     """Follow one job to its end. Exit code 0 if it completed, 1 otherwise."""
     parts = parts_of(context)
-    until = time.monotonic() + duration(longest).total_seconds()
+    until = time.monotonic() + longest.total_seconds()
     with Live(console=Console(), refresh_per_second=4) as live:
         while True:
             row = store.get_job(parts.database, job_id)

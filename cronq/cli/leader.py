@@ -12,18 +12,14 @@ from cronq.views import leader_fields
 def leader(context: click.Context, *, as_json: bool) -> None:
     """Show who leads, since when, in which term, and every beat's clock.
 
-    Exit code 1 if nobody leads.
+    Exit code 1 if nobody leads, or if that cannot be seen because Redis does not answer.
     """
     facts = leader_fields(parts_of(context))
-    leads = facts["holder"] is not None
+    held, leads = facts["holder"], facts["confirmed"]
     if as_json:
         print_json({name: value for name, value in facts.items() if name != "redis_error"})
     elif leads:
-        unsure = ""
-        if facts["redis_error"] is not None:
-            unsure = f" (Redis does not answer: {facts['redis_error']}; this is what SQL knows)"
-        since = short_time(facts["since"])
-        click.echo(f"{facts['holder']} leads in term {facts['term']} since {since}{unsure}")
+        click.echo(f"{held} leads in term {facts['term']} since {short_time(facts['since'])}")
         print_table(
             "",
             ["BEAT", "HOST", "PID", "LEADS", "CLOCK OFFSET"],
@@ -37,6 +33,12 @@ def leader(context: click.Context, *, as_json: bool) -> None:
                 )
                 for b in facts["beats"]
             ],
+        )
+    elif held is not None:
+        click.echo(
+            f"whether anybody leads cannot be seen: Redis does not answer ({facts['redis_error']}). "
+            f"Term {facts['term']}, the last, has been {held}'s since {short_time(facts['since'])}",
+            err=True,
         )
     else:
         click.echo("nobody leads; start a beat with: celery -A your.app beat -S cronq", err=True)

@@ -127,7 +127,7 @@ def edit(
 def delete(context: click.Context, *, name: str, if_version: int | None, yes: bool) -> None:
     """Stop the schedule NAME for good; its jobs and its history stay."""
     parts = parts_of(context)
-    get_schedule(parts.database, name)
+    control.require_deletable(parts.database, name, version=if_version)
     if not yes:
         click.confirm(f"delete the schedule {name}?", abort=True, err=True)
     stored = control.delete(parts.database, name, version=if_version)

@@ -75,7 +75,10 @@ def _troubles(facts: dict[str, Any], redis_error: str | None) -> list[str]:
 
 def _print(facts: dict[str, Any]) -> None:
     leader = "nobody" if facts["leader"] is None else f"{facts['leader']}, term {facts['term']}"
-    workers = "not known" if facts["workers"] is None else ", ".join(facts["workers"]) or "none"
+    if facts["workers"] is None:  # Redis does not answer
+        leader, workers = f"not known; the last was {leader}", "not known"
+    else:
+        workers = ", ".join(facts["workers"]) or "none"
     rows = [
         ("leader", leader),
         ("beats", facts["beats"]),

@@ -136,6 +136,12 @@ def delete(database: Database, name: str, *, version: int | None = None) -> Stor
     return found
 
 
+def require_deletable(database: Database, name: str, *, version: int | None = None) -> None:
+    """Raise what `delete` would."""
+    with database.autocommit() as connection:
+        require_ours(_lock(connection, database, name, version))
+
+
 def require_readable(found: StoredSchedule) -> None:
     """Raise `ScheduleRefused` if what can be read of a schedule is not all of it."""
     if (why := found.unreadable) is not None:

@@ -37,6 +37,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeadShell
 
 
 def test_the_list_names_each_letter_and_why_it_died(shell: DeadShell) -> None:
+    shell.rows.schedule("nightly")
     job_id, message_id = shell.failed(schedule="nightly"), shell.message()
     shown = shell("list").output
     for text in (job_id, "nightly", "network", "ValueError: network", message_id, "malformed", "it is a 7"):

@@ -69,6 +69,14 @@ def test_a_misspelt_scheme_is_refused_with_the_nearest_one(
     assert f"did you mean {meant}" in told
 
 
+@pytest.mark.parametrize("value", ["foo", "", "postgresql://h:port/d"])
+def test_what_is_no_address_is_refused_with_one_that_is(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("CRONQ_DATABASE_URL", value)
+    (told,) = problems()
+    assert told.startswith(f"CRONQ_DATABASE_URL={value}: ")
+    assert "write sqlite:///" in told
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

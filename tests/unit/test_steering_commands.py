@@ -86,7 +86,7 @@ def test_one_who_was_slower_is_refused(shell: Steering) -> None:
 
 def test_what_code_declares_is_changed_in_the_code(shell: Steering) -> None:
     shell.declare("of-code")
-    for words in (["edit", "of-code", "--queue", "slow"], ["delete", "of-code", "--yes"]):
+    for words in (["edit", "of-code", "--queue", "slow"], ["delete", "of-code"]):  # which asks nothing first
         refused = shell("schedules", *words)
         assert refused.exit_code == REFUSED
         assert "belongs to code:shop" in refused.stderr
@@ -187,7 +187,33 @@ def test_failed_jobs_are_sent_back_and_others_cannot_be(shell: Steering) -> None
     assert {shell.state(each) for each in ids} == {State.SCHEDULED}
 
 
-# -- status ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["enqueue", "shop.work", "--in", "5x"],
+        ["jobs", "list", "--since", "5x"],
+        ["jobs", "watch", "an-id", "--for", "5x"],
+        ["dead", "list", "--until", "5x"],
+    ],
+)
+def test_what_is_no_length_of_time_is_a_mistake_in_the_command(shell: Steering, words: list[str]) -> None:
+    result = shell(*words)
+    assert result.exit_code == WRONG
+    assert "write a length of time such as 90s" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["jobs", "list"], ["jobs", "cancel"], ["dead", "list"], ["batches", "list"], ["backfills", "list"]],
+)
+def test_a_filter_by_a_schedule_that_is_not_there_says_so(shell: Steering, words: list[str]) -> None:
+    shell.declare("nightly")
+    result = shell(*words, "--schedule", "nightli")
+    assert result.exit_code == UNKNOWN
+    assert "did you mean 'nightly'?" in result.stderr
+
+
+# -- leader and status --------------------------------------------------------------------------------------
 
 
 def test_status_fails_while_nobody_leads_and_says_what_to_do(shell: Steering) -> None:
@@ -197,6 +223,16 @@ def test_status_fails_while_nobody_leads_and_says_what_to_do(shell: Steering) ->
     assert result.exit_code == FAILED
     assert (facts["leader"], facts["dead_letters"]) == (None, 1)
     assert any("start a beat with" in trouble for trouble in facts["troubles"])
+
+
+def test_who_leads_is_not_known_while_redis_does_not_answer(shell: Steering) -> None:
+    shell.rows.begin_term("beat-1")
+    result = shell("leader")
+    assert result.exit_code == FAILED
+    assert "whether anybody leads cannot be seen" in result.stderr
+    assert "has been beat-1's since" in result.stderr
+    assert json.loads(shell("leader", "--json").stdout)["confirmed"] is False
+    assert "not known; the last was beat-1" in shell("status").stdout
 
 
 def test_a_database_that_was_never_made_is_another_exit_code(
