@@ -10,10 +10,10 @@ from cronq.api.problems import Problem
 from cronq.api.reply import cursor_of, read_cursor
 from cronq.store.tokens import Role
 from cronq.telemetry.masking import with_secrets, without_secrets
-from cronq.views import to_json
+from cronq.views import last_line, to_json
 from cronq.web.actions import local_path
 from cronq.web.charts import sparkline
-from cronq.web.format import chip, last_line, moment, span
+from cronq.web.format import chip, moment, span
 
 AT = datetime(2026, 11, 21, 2, 30, 0, 123456, tzinfo=UTC)
 
