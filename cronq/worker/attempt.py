@@ -18,10 +18,12 @@ from cronq.telemetry.log import get_logger
 from cronq.worker.lease_keeper import Limits
 from cronq.worker.record import AttemptRecord, Books
 from cronq.worker.values import storable_json
-from cronq.worker.verdict import SUCCESS, HandedBack, HardTimeLimit, Verdict, cause_of, judge
+from cronq.worker.verdict import SUCCESS, Exited, HandedBack, HardTimeLimit, Verdict, cause_of, judge
 
 MAX_ERROR_CHARS = 8_000
 TIME_LIMIT_SLACK_S = 0.5
+SIGNALLED = -128
+"""A child of Celery's pool that gets a signal ends by `SystemExit` with the signal's number minus 256."""
 
 log = get_logger(__name__)
 
@@ -181,11 +183,22 @@ def _perform(
     here, reported = running.set(context), reporting.set(report)
     try:
         return body(), None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it was, it is settled
+    except SystemExit as error:
+        if _was_told(error):
+            return None, error
+        exited = Exited(f"the task called sys.exit({error.code!r}); let it return, or raise what is wrong")
+        exited.__cause__ = error
+        return None, exited
+    except Exception as error:  # noqa: BLE001 - whatever it was, it is settled
         return None, error
     finally:
         running.reset(here)
         reporting.reset(reported)
+
+
+def _was_told(error: SystemExit) -> bool:
+    """Tell whether this process was told to end: a body may call `sys.exit` by itself, too."""
+    return type(error) is not SystemExit or (isinstance(error.code, int) and error.code < SIGNALLED)
 
 
 def _why_ended(work: Work, report: Report, ran_s: float) -> Exception:

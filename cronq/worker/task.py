@@ -23,7 +23,7 @@ from cronq.store.attempts import Claim
 from cronq.telemetry.log import get_logger
 from cronq.worker.attempt import Ended, Work, run_attempt
 from cronq.worker.desk import StoreDesk
-from cronq.worker.verdict import RetryAsked, cause_of
+from cronq.worker.verdict import RetryAsked, ToldToEnd, cause_of
 
 log = get_logger(__name__)
 
@@ -47,7 +47,7 @@ def hand_back_when_cold(consumer: Any, desk_of_process: Callable[[], StoreDesk])
     def cancel() -> None:
         desk = desk_of_process()
         if in_main_thread and desk.holds_any():
-            raise SystemExit  # this is a signal handler in the middle of the body, which ends with it
+            raise ToldToEnd  # this is a signal handler in the middle of the body, which ends with it
         desk.hand_back()
 
     consumer.cancel_active_requests = cancel

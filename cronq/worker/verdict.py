@@ -35,6 +35,14 @@ class HandedBack(Exception):
     """The worker shuts down: the job goes back, and this attempt does not count."""
 
 
+class ToldToEnd(SystemExit):
+    """Ends the body because its process was told to end, where a signal alone does not do so."""
+
+
+class Exited(Exception):
+    """The body itself called `sys.exit`, as a script does."""
+
+
 class HardTimeLimit(TimeoutError):
     """The task ran into its hard time limit."""
 

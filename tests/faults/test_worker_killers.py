@@ -49,3 +49,16 @@ def test_a_redis_item_that_is_no_message_does_not_end_the_worker(cluster: Cluste
     good = cluster.demand("faults.work")
     cluster.wait_for_state(good, "COMPLETED", timeout=10)
     assert worker.running
+
+
+@pytest.mark.parametrize("pool", ["prefork", "solo", "threads"])
+def test_a_body_that_calls_exit_has_failed_and_ends_no_worker(cluster: Cluster, pool: str) -> None:
+    cluster.beat("beat")
+    worker = cluster.working("w", pool=pool)
+    job_id = cluster.demand("faults.leave")
+    row = cluster.wait_for_state(job_id, "FAILED")
+    assert "nothing to do for me" in row["error"]
+    assert [line.what for line in cluster.lines(job_id)] == ["start"]
+    assert cluster.attempts(job_id) == [(1, "FAILED", "error")]
+    cluster.wait_for_state(cluster.demand("faults.work"), "COMPLETED")
+    assert worker.running

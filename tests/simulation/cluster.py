@@ -18,7 +18,7 @@ from cronq.store.database import is_outage
 from cronq.timing import Cron, Delay, Every
 from cronq.worker.attempt import Work, run_attempt
 from cronq.worker.desk import StoreDesk
-from cronq.worker.verdict import RetryAsked
+from cronq.worker.verdict import RetryAsked, ToldToEnd
 
 from .broker import Broker, Message, SimulatedPublisher
 from .daylight import CRONS, ZONE, changes
@@ -177,7 +177,7 @@ class Cluster:
         if fate < 0.14:
             raise Permanent("no use")
         if fate < 0.16:
-            raise SystemExit
+            raise ToldToEnd
         return "done"
 
 

@@ -21,7 +21,7 @@ from cronq.store.attempts import Claim, Settlement
 from cronq.worker.attempt import Ended, Work, run_attempt
 from cronq.worker.lease_keeper import Limits
 from cronq.worker.values import MAX_BYTES
-from cronq.worker.verdict import RetryAsked
+from cronq.worker.verdict import RetryAsked, ToldToEnd
 
 HUGE = 10**400
 FIRE = datetime(2026, 11, 1, tzinfo=UTC)
@@ -329,9 +329,10 @@ def test_the_result_of_a_zombie_is_refused() -> None:
     assert (ended.settlement, ended.result) == (None, None)
 
 
-def test_a_job_whose_worker_shuts_down_is_handed_back_and_is_no_dead_letter() -> None:
+@pytest.mark.parametrize("told", [SystemExit(15 - 256), ToldToEnd()])
+def test_a_job_whose_worker_shuts_down_is_handed_back_and_is_no_dead_letter(told: SystemExit) -> None:
     desk = FakeDesk(offer=claim(3, 3))
-    ended = run(desk, raising(SystemExit()))
+    ended = run(desk, raising(told))
     (settlement,) = desk.settled
     assert (settlement.outcome, settlement.state) == (Outcome.HANDED_BACK, State.RETRYING)
     assert (settlement.retry_in_s, settlement.dead) == (0.0, False)
@@ -340,11 +341,21 @@ def test_a_job_whose_worker_shuts_down_is_handed_back_and_is_no_dead_letter() ->
     assert current_job() is None
 
 
+@pytest.mark.parametrize("code", [None, 0, 1, "no file given"])
+def test_a_body_that_calls_exit_has_failed_like_any_other(code: object) -> None:
+    desk = FakeDesk()
+    ended = run(desk, raising(SystemExit(code)))
+    (settlement,) = desk.settled
+    assert (settlement.outcome, settlement.state, settlement.dead) == (Outcome.FAILED, State.FAILED, True)
+    assert f"the task called sys.exit({code!r})" in str(settlement.error)
+    assert not ended.exits
+
+
 def test_a_body_that_was_ended_at_its_time_limit_timed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter([100.0, 100.0, 130.0])
     monkeypatch.setattr("cronq.worker.attempt.time.monotonic", lambda: next(now))
     desk = FakeDesk()
-    run(desk, raising(SystemExit()), time_limit_s=30.0)
+    run(desk, raising(SystemExit(15 - 256)), time_limit_s=30.0)
     assert (desk.settled[0].outcome, desk.settled[0].state) == (Outcome.TIMED_OUT, State.TIMED_OUT)
 
 
@@ -353,7 +364,7 @@ def test_a_cancelled_body_that_had_to_be_ended_is_cancelled() -> None:
 
     def body() -> None:
         desk.reports[0].stop = Cancelled
-        raise SystemExit
+        raise SystemExit(15 - 256)
 
     run(desk, body)
     assert (desk.settled[0].outcome, desk.settled[0].state) == (Outcome.CANCELLED, State.CANCELLED)
