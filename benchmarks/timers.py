@@ -52,7 +52,7 @@ class Stopwatches:
 
 def install() -> None:
     """Put stopwatches around what a beat and a worker do."""
-    from cronq.beat import agenda, loop, planning, publishing  # noqa: PLC0415 - only when asked for
+    from cronq.beat import agenda, lookout, loop, planning, publishing  # noqa: PLC0415 - only when asked for
     from cronq.delivery import rabbitmq, redis_list  # noqa: PLC0415
     from cronq.worker import desk  # noqa: PLC0415
 
@@ -60,8 +60,8 @@ def install() -> None:
     watches.around(planning.Planning, "_plan_batch")
     for name in ("_pass_gate", "look_ahead", "mark_published", "render_ahead"):
         watches.around(publishing.Publishing, name)
-    for name in ("_look_for_foreign", "_look_for_overdue"):
-        watches.around(loop.BeatLoop, name)
+    for name in ("look_for_foreign", "look_for_overdue"):
+        watches.around(lookout.Lookout, name)
     watches.around(loop.Upkeep, "run_if_time")
     watches.around(agenda.Agenda, "pop_due")
     for publisher in (rabbitmq.RabbitMQPublisher, redis_list.RedisPublisher):

@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from cronq.beat.garbage import Garbage
+from cronq.beat.lookout import AGENDA_ENOUGH, Lookout
 from cronq.beat.planner import LATE_AFTER
 from cronq.beat.planning import Planning
 from cronq.beat.publishing import Publishing
@@ -19,23 +19,11 @@ from cronq.coordination.leadership import Leadership
 from cronq.errors import NotLeader
 from cronq.settings import Settings
 from cronq.store import agenda as store
-from cronq.store.agenda import DueJob
 from cronq.store.database import Database, is_outage
-from cronq.store.overdue import take_back_overdue
-from cronq.store.terms import Term, hold_term
+from cronq.store.terms import Term
 from cronq.telemetry.log import get_logger
 
 STANDBY_S: Final = 0.5
-AGENDA_ENOUGH: Final = 200_000
-"""Jobs planned ahead beyond which only what is due soon is planned: memory is bounded."""
-FOREIGN_ENOUGH: Final = 50_000
-"""The same for jobs that others stored: a fan-out's items wait in SQL, however many there are."""
-UNMARKED_ENOUGH: Final = 10_000
-"""Sent jobs whose rows do not say so, beyond which no more of these are fetched: another leader would send
-them again."""
-OVERDUE: Final = timedelta(seconds=5)
-LOOK_S: Final = 1.0
-LOOK_LIMIT: Final = 5000
 OUTAGE_PAUSE_S: Final = 0.5
 STILL_S: Final = 0.04
 """Seconds before a due instant in which nothing else is begun."""
@@ -85,13 +73,13 @@ class BeatLoop:
     wake: threading.Event = field(default_factory=threading.Event)
     notices: "SimpleQueue[dict[str, Any]]" = field(default_factory=SimpleQueue)
     _term: Term | None = None
-    _next_look: float = 0.0
-    _next_overdue_look: float = 0.0
     _next_clock: float = 0.0
     _chores_by: float = 0.0
     _garbage: Garbage = field(default_factory=Garbage)
-    _foreign_seen: DueJob | None = None
-    _unsure: bool = False  # a step failed: memory may lack what SQL has
+    lookout: Lookout = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lookout = Lookout(self.database, self.planning, self.publishing, self.clock)
 
     def notice(self, what: dict[str, Any]) -> None:
         """Take a change notice; from any thread."""
@@ -116,8 +104,7 @@ class BeatLoop:
             self._forget()
             return 0.0
         except Exception as error:
-            # What was planned in a transaction whose answer got lost is in SQL, and not in memory.
-            self._unsure, self._next_overdue_look = True, 0.0
+            self.lookout.doubt()
             if not is_outage(error):
                 log.exception("beat.step_failed", consequence="nothing is lost; the beat tries again")
             else:
@@ -171,8 +158,8 @@ class BeatLoop:
         yield self.publishing.mark_published
         yield lambda _within_s: self.publishing.look_for_room()
         yield partial(self._plan, term)
-        yield lambda _within_s: self._look_for_foreign()
-        yield lambda _within_s: self._look_for_overdue()
+        yield lambda _within_s: self.lookout.look_for_foreign()
+        yield lambda _within_s: self.lookout.look_for_overdue()
         for service in self.upkeep:
             yield partial(service.run_if_time, term)
         yield self.publishing.render_ahead
@@ -187,7 +174,7 @@ class BeatLoop:
         self.publishing.agenda.add(self.planning.step(term, enough=enough, within_s=within_s))
 
     def _seconds_to_wait(self) -> float:
-        waits = [self._next_look - time.monotonic()]
+        waits = [self.lookout.seconds_to_look()]
         if (until_due := self.publishing.seconds_to_due()) is not None:
             waits.append(until_due - LOOK_AHEAD_S if until_due > LOOK_AHEAD_S else until_due)
         if self.planning.next_at is not None:
@@ -201,28 +188,18 @@ class BeatLoop:
     def _begin(self, term: Term) -> None:
         self._forget()
         self.begin_term(term)
-        self._take_back_overdue(term)
+        self.lookout.take_back_overdue(term)
         self.publishing.begin()
-        self._look_again()
+        self.lookout.look_again()
         self._term = term
-        # Those that others stored follow in parts: a million items do not have to be in memory to go on.
-        planned = store.planned_jobs(self.database, until=self.planning.horizon(), limit=AGENDA_ENOUGH)
-        self.publishing.agenda.add(planned)
+        self.lookout.read_all()
 
     def _make_up(self, term: Term) -> None:
         """Leave to the catch-up policy what was due while the broker was away."""
         while self.publishing.mark_published(CHORE_MOST_S):
             pass  # what was sent is not overdue
-        self._read_again(self._take_back_overdue(term))
-
-    def _take_back_overdue(self, term: Term) -> list[str]:
-        now = self.clock.now()
-        with self.database.begin() as connection:
-            hold_term(connection, term)
-            found = take_back_overdue(connection, before=now - LATE_AFTER, now=now)
-        if found:
-            log.warning("fires.late", schedules=len(found), consequence="their catch-up policies decide")
-        return found
+        self.lookout.read_again(self.lookout.take_back_overdue(term))
+        self.publishing.away_since = None
 
     def _forget(self) -> None:
         self._term = None
@@ -236,10 +213,6 @@ class BeatLoop:
                 log.warning_once("clock.trouble", what=trouble, consequence="no fire time is doubled or lost")
 
     # -- notices -------------------------------------------------------------------------------------------
-
-    def _look_again(self) -> None:
-        self.planning.look_again()
-        self._next_look = 0.0
 
     def _drop_notices(self) -> None:
         """Forget what was told to a beat that did not lead: what it begins with, it reads from SQL."""
@@ -269,20 +242,11 @@ class BeatLoop:
                 case "schedule":
                     changed.append(notice["schedule_id"])
                 case _:
-                    self._look_again()
+                    self.lookout.look_again()
         if fresh:
             self.publishing.add_unknown(store.read_waiting(self.database, fresh))
         if changed:
-            self._read_again(changed)
-
-    def _read_again(self, schedules: list[str]) -> None:
-        """Take up what SQL says is planned of schedules that were edited, and plan what is not."""
-        for schedule_id in schedules:
-            self.publishing.drop_schedule(schedule_id)
-        self._look_again()
-        # What was planned after the edit is known here by now, and was dropped with the rest.
-        until = self.planning.horizon()
-        self.publishing.add_unknown(store.planned_of(self.database, schedules, until=until))
+            self.lookout.read_again(changed)
 
     def _take_end(self, schedule_id: str) -> None:
         """Go on with a schedule that waited for the end of a job."""
@@ -290,42 +254,6 @@ class BeatLoop:
         for service in self.upkeep:
             if service.after_ends:
                 service.next_at = 0.0
-
-    # -- looking after -------------------------------------------------------------------------------------
-
-    def _look_for_foreign(self) -> None:
-        """Find jobs that others stored (retries, items, on-demand jobs) and whose notice did not arrive."""
-        if time.monotonic() < self._next_look:
-            return
-        self._next_look = time.monotonic() + LOOK_S
-        self.publishing.release_held(self.publishing.gate.waiting())
-        if self.publishing.unmarked > UNMARKED_ENOUGH:
-            self._next_look = 0.0
-            return
-        found = store.foreign_jobs(
-            self.database, until=self.planning.horizon(), limit=LOOK_LIMIT, after=self._foreign_seen
-        )
-        self.publishing.add_unknown(found)
-        more = len(found) == LOOK_LIMIT and len(self.publishing.agenda) < FOREIGN_ENOUGH
-        self._foreign_seen = found[-1] if more else None
-        if more:
-            self._next_look = 0.0
-
-    def _look_for_overdue(self) -> None:
-        """Find what should have gone out and is not in memory, however that came about.
-
-        After a step that failed: all that is planned, before it is due.
-        """
-        if time.monotonic() < self._next_overdue_look:
-            return
-        self._next_overdue_look = time.monotonic() + OVERDUE.total_seconds()
-        until = self.clock.now() - OVERDUE
-        self.publishing.add_unknown(store.waiting_jobs(self.database, until=until, limit=LOOK_LIMIT))
-        if self._unsure:
-            until = self.planning.horizon()
-            planned = store.planned_jobs(self.database, until=until, limit=AGENDA_ENOUGH)
-            self.publishing.add_unknown(planned)
-        self._unsure = False
 
 
 def _time_for_a_chore(until_due: float | None) -> float:

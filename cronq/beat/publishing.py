@@ -51,7 +51,7 @@ class Publishing:
     gate: OverlapGate = field(default_factory=OverlapGate)
     waiting_room: WaitingRoom = field(init=False)
     again_at: float = 0.0  #: the monotonic time before which a broker that failed is left alone
-    _away_since: float | None = None  # the monotonic time since which the broker fails
+    away_since: float | None = None  #: the monotonic time since which the broker fails; None: it does not
     _mark_pace: Pace = field(default_factory=lambda: Pace(MARK_S, MARK_BATCH))
     _render_pace: Pace = field(default_factory=lambda: Pace(RENDER_S, RENDER_BATCH))
     _looked_ahead: datetime | None = None  # the due instant whose schedules were looked up
@@ -105,9 +105,9 @@ class Publishing:
         return max(0.0, (due - self.clock.now()).total_seconds(), self.again_at - time.monotonic())
 
     def is_back(self, after_s: float) -> bool:
-        """Tell once that the broker answers after it failed for `after_s` seconds or longer."""
+        """Tell whether the broker answers, after it failed for `after_s` seconds or longer."""
         now, due = time.monotonic(), self.agenda.next_jobs(1)
-        if self._away_since is None or now - self._away_since < after_s or now < self.again_at or not due:
+        if self.away_since is None or now - self.away_since < after_s or now < self.again_at or not due:
             return False
         try:
             self.publisher.depth(self.publisher.queue_of(due[0].task, due[0].queue))
@@ -115,7 +115,6 @@ class Publishing:
             self.publisher.close()
             self.again_at = now + PAUSE_S
             return False
-        self._away_since = None
         return True
 
     def publish_due(self, leads: Callable[[], bool]) -> None:
@@ -245,7 +244,7 @@ class Publishing:
             self.waiting_room.give_back(batch)
             self.agenda.add(batch)
             self.again_at = time.monotonic() + PAUSE_S
-            self._away_since = self._away_since or time.monotonic()
+            self.away_since = self.away_since or time.monotonic()
             log.warning_once(
                 "publish.failed",
                 error=str(error),
@@ -253,7 +252,7 @@ class Publishing:
                 consequence="they are sent again until confirmed",
             )
             return False
-        self._away_since = None
+        self.away_since = None
         failpoint("after_publish_before_mark")
         refused = {job.id for job in batch} - set(confirmed) - buried
         sent = [job for job in batch if job.id not in refused and job.id not in buried]

@@ -104,7 +104,7 @@ class World:
             pass
 
     def look_again(self) -> None:
-        self.loop._next_look = self.loop._next_overdue_look = 0.0
+        self.loop.lookout._next_look = self.loop.lookout._next_overdue_look = 0.0
         self.loop.planning.look_again()
 
 
@@ -240,7 +240,7 @@ def test_a_leader_that_hears_late_of_an_edit_keeps_what_was_planned_after_it(wor
     ahead = world.rows.job(schedule="s", due_in=30)
     gone = world.rows.job(schedule="s", due_in=40)
     world.look_again()
-    world.loop._unsure = True
+    world.loop.lookout.doubt()
     world.step()
     assert ahead in world.loop.publishing.agenda
     world.rows.set(gone, state="'CANCELLED'")

@@ -80,7 +80,7 @@ def test_a_leader_whose_broker_is_back_after_long_leaves_what_it_had_planned_to_
     world.look_again()
     world.step()
     assert fates(world) == [WAITS] * 3
-    world.loop.publishing._away_since = time.monotonic() - 60
+    world.loop.publishing.away_since = time.monotonic() - 60
     world.step()
     assert fates(world) == [WAITS] * 3, "decided while the broker is still away"
     world.broker.away = False
