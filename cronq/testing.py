@@ -49,9 +49,13 @@ class Timeline:
 
     A task that raises is tried once; what it raised stands in `Ran.error`. Jobs take no time, so nothing
     overlaps, and no limit is ever full. Chains and fan-outs run as declared.
+
+    Raises ValueError for a `start` without an offset, and for schedules that cronq refuses.
     """
 
     def __init__(self, app: Celery, *, start: datetime) -> None:
+        if start.tzinfo is None:
+            raise ValueError(f"start={start} has no offset; give an aware datetime, such as tzinfo=UTC")
         self._app = app
         self.now = start.astimezone(UTC)
         app.loader.import_default_modules()

@@ -129,6 +129,8 @@ def watch(context: click.Context, *, job_id: str, longest: timedelta) -> None:
             if State(item["status"]) in ENDS or time.monotonic() > until:
                 break
             time.sleep(0.25)
+    if (why := item["reason"] or item["error"]) and item["status"] != State.COMPLETED:
+        click.echo(str(why).strip(), err=True)
     context.exit(0 if item["status"] == State.COMPLETED else 1)
 
 

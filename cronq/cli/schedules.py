@@ -1,7 +1,6 @@
 """`cronq schedules`: what is due, what became of it, and pausing, resuming and running it by hand."""
 
 from datetime import timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import click
@@ -16,6 +15,7 @@ from cronq.cli.common import (
     print_table,
     short_time,
 )
+from cronq.cli.schedule_text import policy_lines, timing_text
 from cronq.cli.schedule_writing import add, delete, edit
 from cronq.coordination.notices import send_notice
 from cronq.store import control
@@ -63,7 +63,7 @@ def list_command(
             (
                 each.name,
                 each.definition.task,
-                _timing(each),
+                timing_text(each.timing),
                 short_time(each.next_fire_at),
                 each.definition.overlap,
                 each.definition.catch_up,
@@ -97,6 +97,8 @@ def show(context: click.Context, *, name: str, as_json: bool) -> None:
     click.echo(f"task {stored.definition.task}, version {stored.version} of {stored.source}")
     if _state(stored):
         click.echo(_state(stored))
+    for line in policy_lines(stored):
+        click.echo(line)
     zone = ZoneInfo(tz_of(timing))
     for fire_time in coming:
         local = "" if str(zone) == "UTC" else f"  ({fire_time.astimezone(zone):%Y-%m-%d %H:%M:%S%z} {zone})"
@@ -131,14 +133,14 @@ def resume(context: click.Context, *, name: str) -> None:
 @json_option
 @click.pass_context
 def run(context: click.Context, *, name: str, as_json: bool) -> None:
-    """Ask for one job of the schedule now, and print its id."""
+    """Ask for one job of the schedule now, and say its id."""
     parts = parts_of(context)
     job_id, _new = control.trigger(parts.database, name)
     send_notice(parts.redis, parts.settings.key_prefix, "job", job_id=job_id)
     if as_json:
         print_json({"id": job_id, "schedule": name})
     else:
-        click.echo(job_id)
+        click.echo(f"job {job_id} of {name} asked for")
 
 
 @schedules.command("fires")
@@ -212,14 +214,6 @@ def _made_up_for(fire: Fire) -> str:
 
 def _tell(parts: Cronq, stored: StoredSchedule) -> None:
     send_notice(parts.redis, parts.settings.key_prefix, "schedule", schedule_id=stored.id)
-
-
-def _timing(stored: StoredSchedule) -> str:
-    if stored.unreadable:
-        return "cannot be read"
-    data: dict[str, Any] = dict(stored.definition.timing)
-    kind = data.pop("kind")
-    return f"{kind} " + " ".join(str(value) for value in data.values())
 
 
 def _state(stored: StoredSchedule) -> str:

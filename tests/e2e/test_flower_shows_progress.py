@@ -64,7 +64,7 @@ def start(here: Here, pool: str, *args: str) -> None:
         wait_for(lambda: here.ask("/workers?json=1")["data"], 60, "Flower to hear the worker")
     else:
         wait_for(lambda: " ready." in worker.output(), 30, "the worker")
-    here.env["DUE_AT"] = (datetime.now(UTC) + timedelta(seconds=5)).isoformat()
+    here.env["DUE_AT"] = (datetime.now(UTC) + timedelta(seconds=12)).isoformat()  # time to lead
     here.processes.beat("beat", APP, env=here.env)
 
 

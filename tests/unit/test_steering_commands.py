@@ -1,6 +1,7 @@
 """`cronq status`, `jobs` and `schedules`: what they do, what they say to programs, and their exit codes."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from celery import Celery
 from click.testing import CliRunner
 
 from cronq.cli.main import cronq
-from cronq.declaration import When, at, every
+from cronq.declaration import When, at, cron, delay, every, rrule
 from cronq.job import State
 from cronq.store.jobs import get_job
 from cronq.store.schedules import Change, get_schedule, write_changes
@@ -153,6 +154,47 @@ def test_a_schedule_whose_definition_cannot_be_read_is_listed_and_only_a_whole_n
     assert shell.json("schedules", "show", "bad")["fault"] is None
 
 
+def test_show_says_all_that_is_declared_and_no_secret(shell: Steering) -> None:
+    shell("schedules", "add", "nightly", "--task", "shop.backup", "--every", "90s", "--queue", "slow",
+          "--kwargs", '{"full": true, "password": "hunter2"}', "--overlap", "queue", "--buffer", "7",
+          "--catch-up-window", "2h", "--jitter", "30s", "--tenant", "acme", "--pause-after", "3")  # fmt: skip
+    shell.declare("report", every("90s", after={"any": ["nightly", "hourly"]}, fan_out=["a", "b"]))
+    shown = {line.split(None, 1)[0]: line.split(None, 1)[1]
+             for line in shell("schedules", "show", "nightly").stdout.splitlines()
+             if line.startswith("  ")}  # fmt: skip
+    assert shown["kwargs"] == '{"full": true, "password": "***"}'
+    assert (shown["queue"], shown["tenant"], shown["pause-after"]) == ("slow", "acme", "3")
+    assert shown["overlap"] == "queue, at most 7 wait"
+    assert shown["catch-up"] == "latest, of the last 2h"
+    assert shown["jitter"] == "30s"
+    other = shell("schedules", "show", "report").stdout
+    assert "any of nightly, hourly" in other
+    assert '{"items": ["a", "b"]}' in other
+
+
+@pytest.mark.parametrize(
+    ("when", "text"),
+    [
+        (every("5s"), "every 5s"),
+        (delay("90s"), "1m30s after the last"),
+        (at("2026-07-01T12:00:00+02:00"), "at 2026-07-01T10:00:00Z"),
+        (cron("0 6 * * *", "0 18 * * *", tz="Europe/Berlin"), "cron 0 6 * * * · 0 18 * * *, Europe/Berlin"),
+        (rrule("FREQ=DAILY;BYHOUR=9"), "rrule FREQ=DAILY;BYHOUR=9, UTC"),
+        (every("1h", end="2126-01-01T00:00Z"), "every 1h, within bounds"),
+    ],
+)
+def test_a_timing_stands_in_the_list_with_its_unit(shell: Steering, when: When, text: str) -> None:
+    shell.declare("one", when)
+    assert f"  {text}  " in shell("schedules", "list").stdout
+
+
+def test_run_says_which_job_of_which_schedule(shell: Steering) -> None:
+    shell.declare("nightly")
+    (job_id,) = re.findall(r"^job (\S+) of nightly asked for$", shell("schedules", "run", "nightly").stdout)
+    assert shell.state(job_id) == State.SCHEDULED
+    assert shell.json("schedules", "run", "nightly")["schedule"] == "nightly"
+
+
 # -- jobs --------------------------------------------------------------------------------------------------
 
 
@@ -211,6 +253,15 @@ def test_a_filter_by_a_schedule_that_is_not_there_says_so(shell: Steering, words
     result = shell(*words, "--schedule", "nightli")
     assert result.exit_code == UNKNOWN
     assert "did you mean 'nightly'?" in result.stderr
+
+
+def test_watching_a_job_that_failed_ends_with_its_error(shell: Steering) -> None:
+    result = shell("jobs", "watch", shell.failed(task="shop.pay"))
+    assert result.exit_code == FAILED
+    assert "ValueError: network" in result.stderr
+    done = shell.rows.job(task="shop.pay")
+    shell.json("jobs", "cancel", done)
+    assert shell("jobs", "watch", done).exit_code == FAILED
 
 
 # -- leader and status --------------------------------------------------------------------------------------

@@ -130,3 +130,8 @@ def test_a_chain_runs_in_its_order_and_ends_where_one_fails(app, fails, mailed):
     assert [each.schedule for each in ran] == ["extract", "report", "mail"]
     assert ran[-1].result == mailed
     assert [each.reason for each in ran[1:]] == ([Reason.UPSTREAM] * 2 if fails else [None] * 2)
+
+
+def test_a_start_without_an_offset_is_refused(app):
+    with pytest.raises(ValueError, match="has no offset"):
+        Timeline(app, start=START.replace(tzinfo=None))
