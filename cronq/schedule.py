@@ -69,7 +69,6 @@ class Reason(StrEnum):
     DST_REPEAT = "dst_repeat"
     BUFFER_FULL = "buffer_full"
     LIMIT_REACHED = "limit_reached"
-    QUOTA = "quota"
     UPSTREAM = "upstream"
 
 

@@ -6,17 +6,17 @@ from cronq.job import State
 from cronq.schedule import Reason
 from cronq.store.batches import Batch
 
+_LATE: Final = "it could not be sent in time, as no beat led or the broker was away"
 REASONS: Final = {
     Reason.OVERLAP: "the previous job was still going on, and the schedule does not overlap itself",
-    Reason.MISSED_WINDOW: "nobody led at that time, and it was older than the catch-up window when one did",
-    Reason.COALESCED: "nobody led at that time, and a later fire time ran in its place",
+    Reason.MISSED_WINDOW: f"{_LATE}, and its catch-up policy or window leaves out what is so late",
+    Reason.COALESCED: f"{_LATE}, and a later fire time ran in its place",
     Reason.PAUSED: "the schedule was paused",
     Reason.EXCLUDED: "a calendar excludes it",
     Reason.DST_GAP: "the clocks went forward over it",
     Reason.DST_REPEAT: "the clocks went back, and it had run the first time",
     Reason.BUFFER_FULL: "too many fire times were waiting for their turn already",
-    Reason.LIMIT_REACHED: "the schedule had fired as often as it may",
-    Reason.QUOTA: "the tenant's quota was used up",
+    Reason.LIMIT_REACHED: f"{_LATE}, with so many others that only the newest run (CRONQ_CATCH_UP_LIMIT)",
     Reason.UPSTREAM: "a schedule that it comes after did not complete its job of this fire time",
 }
 """What each reason means, as a sentence."""

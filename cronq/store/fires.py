@@ -170,10 +170,14 @@ def _unrecorded(  # noqa: PLR0911 - one answer each
     return Fire(at, NONE, detail=NO_RECORD)
 
 
+FOLDED: Final = (Reason.MISSED_WINDOW, Reason.COALESCED, Reason.LIMIT_REACHED, Reason.PAUSED)
+"""Reasons of which one record may stand for a whole stretch of fire times."""
+
+
 def _fold_after(following: list[datetime], found: dict[datetime, Fire], at: datetime) -> Fire | None:
     """Return the record of a stretch of skipped fire times that `at` belongs to: the next one recorded."""
     later = next((moment for moment in following if moment > at), None)
-    if later is None or found[later].reason not in (Reason.MISSED_WINDOW, Reason.COALESCED, Reason.PAUSED):
+    if later is None or found[later].reason not in FOLDED:
         return None
     return found[later]
 

@@ -126,7 +126,11 @@ def _by_policy(
         # a caller that says how many attempts there are.
         attempts = claim.max_attempts if claim.max_attempts is not None and not policies else claim.attempt
         return decide(
-            kind, attempt=claim.attempt, max_attempts=attempts, least_wait_s=retry_after_of(error) or 0.0
+            kind,
+            attempt=claim.attempt,
+            max_attempts=attempts,
+            wait=_careful(DEFAULT_WAIT, earlier=claim.earlier),
+            least_wait_s=retry_after_of(error) or 0.0,
         )
     return decide(
         kind,

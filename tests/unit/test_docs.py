@@ -129,7 +129,7 @@ def test_the_page_on_schedules_has_every_way_to_overlap_and_to_catch_up():
 def test_the_page_on_running_has_every_reason_why_a_fire_time_does_not_run():
     page = (DOCS / "operations" / "running.md").read_text()
     said = page.partition("with its reason:")[2].partition("\n\n")[0]
-    assert set(named(said)) & set(Reason) == set(Reason) - {Reason.QUOTA}  # which nothing gives
+    assert set(named(said)) & set(Reason) == set(Reason)
 
 
 def test_the_page_on_asking_for_a_job_has_every_argument_and_no_other():

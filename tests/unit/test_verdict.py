@@ -1,5 +1,6 @@
 """What becomes of a job whose body failed: the task's policies, Celery's own retries, and the limits."""
 
+from random import seed
 from typing import Any
 
 import pytest
@@ -43,6 +44,13 @@ def test_a_job_that_an_operator_sent_back_has_all_its_attempts_and_short_waits_a
     growing = (Policy(attempts=3, wait=Linear(10)),)
     assert verdict(OSError(), 4, earlier=3, policies=growing).retry_in_s == 10
     assert verdict(OSError(), 6, earlier=3, policies=growing).state is State.FAILED
+
+
+def test_a_job_that_an_operator_sent_back_has_short_waits_again_without_a_policy_too() -> None:
+    seed(7)
+    first = verdict(OSError(), 1, of_job=20).retry_in_s
+    seed(7)
+    assert verdict(OSError(), 13, of_job=20, earlier=12).retry_in_s == first
 
 
 def test_the_age_is_asked_for_only_where_a_policy_limits_it() -> None:
