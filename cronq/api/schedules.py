@@ -23,7 +23,7 @@ from cronq.store.schedules import StoredSchedule, get_schedule
 from cronq.store.tokens import Role
 from cronq.timing.explain import explain
 from cronq.views import fire_fields, schedule_fields
-from cronq.web.punctuality import late
+from cronq.web.punctuality import late, within
 
 SHOWN = 10
 MOST_FIRES = 500
@@ -168,5 +168,5 @@ def _lateness(parts: Cronq, stored: StoredSchedule, now: datetime) -> dict[str, 
     found = sorted(each for each in map(late, rows) if each is not None)
     shares = {"p50": 0.5, "p99": 0.99}
     return {"jobs": len(found)} | {
-        name: found[int(share * (len(found) - 1))] if found else None for name, share in shares.items()
+        name: within(found, share) if found else None for name, share in shares.items()
     }

@@ -1,9 +1,9 @@
 """A calendar of what became of fire times: of days, hours or minutes, as fits how often they come."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -12,6 +12,8 @@ from cronq.web.format import NAMES
 
 MOST_JOBS: Final = 8000
 """Jobs that a calendar counts: those of its whole time, unless several come each second."""
+
+MINUTES_A_ROW: Final = 20
 
 MOST, SOME = 1 / 2, 1 / 10
 """Shares of the fire times from which on the worst gives a cell its colour."""
@@ -62,18 +64,27 @@ class Cell:
         return f"{self.label}: {counted or 'nothing'}"
 
 
+Slot = Sequence[Cell]
+"""What stands in one column of a row: a cell; two where an hour comes twice, none of one left out or ahead."""
+
+
 @dataclass(frozen=True, slots=True)
 class Calendar:
     """A table of cells; its first column says what the row is."""
 
     unit: str  #: day, hour or minute
-    heads: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[Cell]]]
+    heads: Sequence[str]  #: of the columns
+    rows: Sequence[tuple[str, Sequence[Slot]]]
+
+    @property
+    def cells(self) -> Iterator[Cell]:
+        """All of them, the oldest first."""
+        return (cell for _, slots in self.rows for slot in slots for cell in slot)
 
     @property
     def start(self) -> datetime:
         """The instant it begins at."""
-        return self.rows[0][1][0].start
+        return next(self.cells).start
 
 
 def empty_calendar(daily: float, zone: ZoneInfo, now: datetime) -> Calendar:
@@ -83,22 +94,26 @@ def empty_calendar(daily: float, zone: ZoneInfo, now: datetime) -> Calendar:
         monday = here.date() - timedelta(days=here.weekday() + 28)
         weeks = [[monday + timedelta(days=7 * week + day) for day in range(7)] for week in range(5)]
         rows = [
-            (f"{week[0]:%-d %b}", [Cell(_midnight(day, zone), f"{day:%a %-d %b}") for day in week])
+            (f"{week[0]:%-d %b}", [[Cell(_midnight(day, zone), f"{day:%a %-d %b}")] for day in week])
             for week in weeks
         ]
         return Calendar("day", ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], rows)
     if daily <= 1500:  # noqa: PLR2004 - about each minute
-        first = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=71)
-        hours = [(first + timedelta(hours=number)).astimezone(zone) for number in range(72)]
-        return _by("hour", [Cell(hour, f"{hour:%a %-d %b %H}:00") for hour in hours], 24, "%a %-d %b %H:00")
+        days = [here.date() - timedelta(days=number) for number in (3, 2, 1, 0)]
+        return Calendar("hour", _heads(24), [(f"{day:%a %-d %b}", _hours(day, here)) for day in days])
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=59)
     minutes = [(first + timedelta(minutes=number)).astimezone(zone) for number in range(60)]
-    return _by("minute", [Cell(minute, f"{minute:%H:%M}") for minute in minutes], 20, "%H:%M")
+    begins = range(0, 60, MINUTES_A_ROW)
+    rows = [
+        (f"{row[0]:%H:%M}", [[Cell(minute, f"{minute:%H:%M}")] for minute in row])
+        for row in (minutes[begin : begin + MINUTES_A_ROW] for begin in begins)
+    ]
+    return Calendar("minute", _heads(MINUTES_A_ROW, "+"), rows)
 
 
 def fill(calendar: Calendar, rows: Iterable[Mapping[Any, Any]]) -> Calendar:
     """Count the jobs `rows` in the cells of `calendar`, and return it."""
-    cells = {_key(calendar.unit, cell.start): cell for _, line in calendar.rows for cell in line}
+    cells = {_key(calendar.unit, cell.start): cell for cell in calendar.cells}
     zone = calendar.start.tzinfo
     for row in rows:
         cell = cells.get(_key(calendar.unit, row["fire_time"].astimezone(zone)))
@@ -107,18 +122,30 @@ def fill(calendar: Calendar, rows: Iterable[Mapping[Any, Any]]) -> Calendar:
     return calendar
 
 
-def _by(unit: str, cells: Sequence[Cell], width: int, label: str) -> Calendar:
-    rows = [cells[begin : begin + width] for begin in range(0, len(cells), width)]
-    heads = [f"+{number}" if number else unit for number in range(width)]
-    return Calendar(unit, heads, [(row[0].start.strftime(label), row) for row in rows])
+def _hours(day: date, now: datetime) -> list[Slot]:
+    """Return the hours of a day that have begun by `now`, each in the column of its name on those clocks."""
+    slots: list[list[Cell]] = [[] for _ in range(24)]
+    zone = now.tzinfo
+    instant, end = (_midnight(each, zone).astimezone(UTC) for each in (day, day + timedelta(days=1)))
+    while instant < end and instant <= now:
+        hour = instant.astimezone(zone).replace(minute=0, second=0, microsecond=0)
+        slots[hour.hour].append(Cell(hour, f"{hour:%a %-d %b %H}:00"))
+        instant += timedelta(hours=1)
+    return list(slots)
 
 
-def _midnight(day: Any, zone: ZoneInfo) -> datetime:  # noqa: ANN401 - a date
+def _heads(width: int, sign: str = "") -> list[str]:
+    """Return what stands over the columns: over each fourth its number."""
+    return [f"{sign}{number}" if number % 4 == 0 else "" for number in range(width)]
+
+
+def _midnight(day: date, zone: tzinfo | None) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=zone)
 
 
 def _key(unit: str, moment: datetime) -> object:
     if unit == "day":
         return moment.date()
-    moment = moment.astimezone(UTC).replace(second=0, microsecond=0)
-    return moment.replace(minute=0) if unit == "hour" else moment
+    # An hour is one of the zone's: there are zones whose hours begin at half past.
+    moment = moment.replace(second=0, microsecond=0)
+    return (moment.replace(minute=0) if unit == "hour" else moment).astimezone(UTC)

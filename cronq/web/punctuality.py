@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from math import ceil
 from statistics import median
 from typing import Any, Final
 
@@ -50,7 +51,7 @@ def legs(rows: Sequence[Mapping[Any, Any]]) -> list[Leg]:
     for name, spans in measured.items():
         known = sorted(span for span in spans if span is not None)
         if known:
-            found.append(Leg(name, median(known), known[int(0.95 * (len(known) - 1))], known[-1]))
+            found.append(Leg(name, median(known), within(known, 0.95), known[-1]))
     return found
 
 
@@ -61,6 +62,11 @@ def drift(rows: Sequence[Mapping[Any, Any]]) -> timedelta | None:
         return None
     half = len(lateness) // 2
     return timedelta(seconds=median(lateness[:half]) - median(lateness[-half:]))
+
+
+def within(known: Sequence[float], share: float) -> float:
+    """Return what `share` of the sorted values `known` do not exceed: one of them, of few the greater one."""
+    return known[ceil(share * len(known)) - 1]
 
 
 def typical(values: Iterable[float | None]) -> float | None:

@@ -3,6 +3,7 @@
 import re
 from datetime import datetime
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from cronq.schedule import Reason
@@ -49,6 +50,21 @@ def test_the_calendar_leads_to_the_fire_times_of_a_day(page: Page) -> None:
     cell.click()
     expect(page.locator("#fires h2")).to_contain_text("What became of each fire time from")
     assert page.locator("#fires tbody tr").count() > 50
+
+
+@pytest.mark.parametrize("seconds", [300, 2])
+def test_the_newest_cell_of_a_calendar_is_in_view(page: Page, site: Site, seconds: int) -> None:
+    name = f"each-{seconds}"
+    site.declare(name, task="demo.quick", every=seconds)
+    page.goto(f"/schedules/{name}")
+    calendar = page.get_by_role("group", name="calendar")
+    expect(calendar.locator("thead")).to_contain_text({300: "20", 2: "+16"}[seconds])
+    calendar.scroll_into_view_if_needed()
+    expect(calendar.locator("tbody .cell").last).to_be_in_viewport(ratio=0.9)
+    box, cell = calendar.bounding_box(), calendar.locator("tbody .cell").last.bounding_box()
+    assert box
+    assert cell
+    assert box["x"] <= cell["x"] <= box["x"] + box["width"] - cell["width"]
 
 
 def test_versions_show_what_an_edit_changed(page: Page) -> None:

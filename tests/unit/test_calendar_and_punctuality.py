@@ -37,7 +37,7 @@ def test_a_day_begins_at_midnight_on_the_schedules_clocks() -> None:
     late_on_friday = datetime(2026, 11, 20, 22, 59, tzinfo=UTC)
     early_on_saturday = datetime(2026, 11, 20, 23, 0, tzinfo=UTC)
     days = fill(empty_calendar(24, BERLIN, NOW), [row(late_on_friday), row(early_on_saturday)])
-    this_week = days.rows[-1][1]
+    this_week = [cell for slot in days.rows[-1][1] for cell in slot]
     assert [cell.counts.total() for cell in this_week] == [0, 0, 0, 0, 1, 1, 0]
     assert this_week[4].said == "Fri 20 Nov: 1 completed"
 
@@ -45,17 +45,17 @@ def test_a_day_begins_at_midnight_on_the_schedules_clocks() -> None:
 def test_a_cell_shows_the_worst_and_how_much_of_it_there_is() -> None:
     monday = datetime(2026, 11, 16, 12, tzinfo=UTC)
     fires = [row(monday + timedelta(hours=n), State.FAILED if n == 0 else State.COMPLETED) for n in range(4)]
-    cell = fill(empty_calendar(24, BERLIN, NOW), fires).rows[-1][1][0]
+    cell = fill(empty_calendar(24, BERLIN, NOW), fires).rows[-1][1][0][0]
     assert (cell.kind, cell.tone, cell.sign[1:]) == ("failed", "some", " 1")
     assert cell.said == "Mon 16 Nov: 3 completed, 1 failed"
 
 
 @pytest.mark.parametrize(
-    ("daily", "unit", "length"), [(24, "day", 35), (1440, "hour", 72), (86400, "minute", 60)]
+    ("daily", "unit", "length"), [(24, "day", 35), (1440, "hour", 86), (86400, "minute", 60)]
 )
 def test_what_fires_more_often_is_shown_in_smaller_parts(daily: float, unit: str, length: int) -> None:
     cells = empty_calendar(daily, BERLIN, NOW)
-    assert (cells.unit, sum(len(line) for _, line in cells.rows)) == (unit, length)
+    assert (cells.unit, len(list(cells.cells))) == (unit, length)
     assert cells.start <= NOW
 
 
@@ -63,8 +63,31 @@ def test_the_hour_that_comes_twice_is_two_cells() -> None:
     after_the_change = datetime(2026, 10, 25, 12, tzinfo=UTC)
     first, second = datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
     hours = fill(empty_calendar(1440, BERLIN, after_the_change), [row(first), row(second)])
-    twice = [cell for _, line in hours.rows for cell in line if cell.label == "Sun 25 Oct 02:00"]
+    twice = hours.rows[-1][1][2]
+    assert {cell.label for cell in twice} == {"Sun 25 Oct 02:00"}
     assert [cell.counts.total() for cell in twice] == [1, 1]
+
+
+@pytest.mark.parametrize("zone", [BERLIN, ZoneInfo("Asia/Kolkata"), ZoneInfo("UTC")], ids=str)
+def test_an_hour_stands_in_the_column_of_its_name_and_none_is_ahead(zone: ZoneInfo) -> None:
+    hours = fill(empty_calendar(1440, zone, NOW), [row(NOW - timedelta(minutes=1))])
+    *_, (label, today) = hours.rows
+    here = (NOW - timedelta(minutes=1)).astimezone(zone)
+    assert (label, hours.heads[4]) == ("Sat 21 Nov", "4")
+    assert all(cell.start.hour == column for column, slot in enumerate(today) for cell in slot)
+    assert [cell.start.hour for slot in today for cell in slot if cell.counts] == [here.hour]
+    assert today[NOW.astimezone(zone).hour + 1 :] == [[]] * (23 - NOW.astimezone(zone).hour)
+
+
+def test_an_hour_that_the_clocks_leave_out_has_no_cell() -> None:
+    after_the_change = datetime(2026, 3, 29, 12, tzinfo=UTC)
+    *_, (_label, today) = empty_calendar(1440, BERLIN, after_the_change).rows
+    assert [len(slot) for slot in today[:5]] == [1, 1, 0, 1, 1]
+
+
+def test_of_few_jobs_95_of_100_are_all() -> None:
+    (told,) = [leg for leg in legs([row(NOW, took=took) for took in (0.2, 1.7, 4.5)]) if leg.name == "took"]
+    assert told.most == pytest.approx(4.5)
 
 
 def test_the_way_is_told_in_parts_and_a_retried_job_is_not_called_late() -> None:

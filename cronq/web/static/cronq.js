@@ -167,4 +167,9 @@ addEventListener("toggle", (event) => {
 
 document.getElementById("zone").textContent = `${zone}, as ${offset(new Date())}`;
 localize(document);
+for (const box of document.querySelectorAll(".scroll")) {
+  // What is newest in a calendar is looked at first.
+  const newest = [...box.querySelectorAll("tbody .cell")].pop();
+  if (newest) box.scrollLeft += Math.max(0, newest.getBoundingClientRect().right - box.getBoundingClientRect().right + 4);
+}
 if (document.querySelector("[data-live]")) listen();
