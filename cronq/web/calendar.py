@@ -65,7 +65,7 @@ class Cell:
 
 
 Slot = Sequence[Cell]
-"""What stands in one column of a row: a cell; two where an hour comes twice, none of one left out or ahead."""
+"""What stands in one column of a row: a cell; of an hour that comes twice two, of one that is none none."""
 
 
 @dataclass(frozen=True, slots=True)
