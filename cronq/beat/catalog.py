@@ -77,9 +77,7 @@ def _decorated() -> tuple[list[tuple[str, Any, str]], list[tuple[str, str]]]:
             pairs.append((when, task.name))
         else:
             what = f"{getattr(task, '__module__', '')}.{getattr(task, '__qualname__', task)}"
-            why = (
-                f"{what} is no task where it is scheduled: write @every, @cron, … above @app.task, not below"
-            )
+            why = f"{what} is no task where it is scheduled: write @every and the like above @app.task"
             refused.append((when.name or what, why))
     named = zip(names_of(pairs), pairs, strict=True)
     return [(name, {"task": task, "schedule": when}, "decorated") for name, (when, task) in named], refused
@@ -88,7 +86,9 @@ def _decorated() -> tuple[list[tuple[str, Any, str]], list[tuple[str, str]]]:
 def _take_name(taken: dict[str, str], name: str, owner: str) -> None:
     """Give `name` to `owner`; raise ValueError if another has it."""
     if taken.setdefault(name, owner) is not owner:
-        raise ValueError(f"the schedule of {taken[name]} has this name already; give that of {owner} another")
+        raise ValueError(
+            f"the schedule of {taken[name]} has this name already; give that of {owner} another one"
+        )
 
 
 def take_over(

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 
+from cronq.cli.common import short_time
 from cronq.schedule import Overlap, Schedule
 from cronq.store.schedules import StoredSchedule
 from cronq.timing import At, Cron, Delay, Every, RRule, Timing
@@ -38,6 +39,15 @@ def timing_text(timing: Timing) -> str:  # noqa: PLR0911 - each kind of timing h
             return f"{timing_text(timing.of)}, but not in {timing.calendar.name}"
         case _:
             return "cannot be read"
+
+
+def coming(stored: StoredSchedule) -> str:
+    """Return when a schedule fires next, as a clause."""
+    if stored.next_fire_at is not None:
+        return f"its next fire time is {short_time(stored.next_fire_at)}"
+    if isinstance(stored.timing, Delay):
+        return "it fires next after the end of its job"
+    return "it has no fire time left"
 
 
 def policy_lines(stored: StoredSchedule) -> Iterator[str]:

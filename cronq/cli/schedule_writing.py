@@ -14,8 +14,8 @@ from cronq.cli.common import (
     json_value,
     parts_of,
     print_json,
-    short_time,
 )
+from cronq.cli.schedule_text import coming
 from cronq.coordination.notices import send_notice
 from cronq.declaration import When, at, cron, delay, every, policy_of, rrule
 from cronq.errors import ScheduleRefused, UnknownSchedule
@@ -146,8 +146,7 @@ def _write(context: click.Context, wanted: Schedule, *, version: int | None = No
     if as_json:
         print_json(schedule_fields(stored))
     else:
-        following = short_time(stored.next_fire_at) or "the end of its job"
-        click.echo(f"{stored.name} is at version {stored.version}; its next fire time is {following}")
+        click.echo(f"{stored.name} is at version {stored.version}; {coming(stored)}")
 
 
 def _when(given: dict[str, Any]) -> When | None:

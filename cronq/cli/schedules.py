@@ -15,7 +15,7 @@ from cronq.cli.common import (
     print_table,
     short_time,
 )
-from cronq.cli.schedule_text import policy_lines, timing_text
+from cronq.cli.schedule_text import coming, policy_lines, timing_text
 from cronq.cli.schedule_writing import add, delete, edit
 from cronq.coordination.notices import send_notice
 from cronq.store import control
@@ -125,7 +125,7 @@ def resume(context: click.Context, *, name: str) -> None:
     parts = parts_of(context)
     stored = control.resume(parts.database, name, limit=parts.settings.catch_up_limit)
     _tell(parts, stored)
-    click.echo(f"{name} goes on at {short_time(stored.next_fire_at) or 'the end of its job'}")
+    click.echo(f"{name} goes on: {coming(stored)}")
 
 
 @schedules.command()

@@ -15,6 +15,7 @@ from cronq.declaration import When, at, cron, delay, every, rrule
 from cronq.job import State
 from cronq.store.jobs import get_job
 from cronq.store.schedules import Change, get_schedule, write_changes
+from cronq.timing import timing_from
 
 from .shell import Shell, opened
 
@@ -32,7 +33,8 @@ class Steering(Shell):
         declared = (when or every("1h")).schedule(name=name, task="shop.work")
         database = self.parts.database
         with database.begin() as connection:
-            change = Change(declared, database.clock(), restart=True, delay_s=None)
+            first = timing_from(declared.timing).next(database.clock())
+            change = Change(declared, first, restart=True, delay_s=None)
             write_changes(database, connection, [change], source=source, actor=source)
 
 
@@ -74,7 +76,8 @@ def test_a_schedule_whose_time_has_passed_is_refused_but_one_that_has_run_may_be
     assert "it would never run: Once, at 2020-01-01T09:00:00Z" in refused.stderr
     assert shell("schedules", "show", "once").exit_code == UNKNOWN
     shell.declare("ran", at("2020-01-01T09:00Z"), source="api")
-    assert shell("schedules", "edit", "ran", "--queue", "slow").exit_code == 0
+    edited = shell("schedules", "edit", "ran", "--queue", "slow")
+    assert (edited.exit_code, edited.stdout) == (0, "ran is at version 2; it has no fire time left\n")
 
 
 def test_one_who_was_slower_is_refused(shell: Steering) -> None:
