@@ -16,6 +16,7 @@ from cronq.api.asked import ScheduleIn
 from cronq.api.declared import declared
 from cronq.api.form import NO_FIELD, complaints
 from cronq.api.gate import require_role
+from cronq.api.merged_texts import merged
 from cronq.api.problems import Problem
 from cronq.api.schedule_texts import FIELDS, KEPT, KINDS, POLICY, asked_of, read, said, texts_of
 from cronq.api.schedules import tell_leader
@@ -24,6 +25,7 @@ from cronq.errors import JobRefused, ScheduleRefused, VersionConflict
 from cronq.schedule import Schedule
 from cronq.store import control, history
 from cronq.store.database import Database
+from cronq.store.definitions import from_data
 from cronq.store.schedules import StoredSchedule, get_schedule
 from cronq.store.tokens import Role
 from cronq.store.values import BadValue
@@ -164,21 +166,33 @@ def _preview(wanted: Schedule, now: datetime) -> dict[str, Any]:
 def _changed_meanwhile(
     request: Request, given: Mapping[str, str], name: str, conflict: VersionConflict, *, edited: bool
 ) -> Response:
-    """Show the form with what was typed, and what somebody else did; the next save is on top of that."""
+    """Show what somebody else did, and the form with what was typed on top of that."""
     if not edited:
         return _shown(request, None, given, version=0, wrong={"name": str(conflict)})
     database = parts_of(request).database
     count = min(max(conflict.found - conflict.seen, 0), MOST_VERSIONS)
     stored = get_schedule(database, name)
     rows = history.versions(database, stored.id, limit=count + 1)
+    both: list[str] = []
+    if conflict.found:
+        base = next((_texts(row.definition) for row in rows if row.version == conflict.seen), {})
+        given, both = merged(given, base, texts_of(stored.definition))
     return _shown(
         request,
         stored,
         given,
         version=conflict.found,
         status=409,
-        meanwhile={"deleted": conflict.found == 0, "versions": with_changes(rows)[:count]},
+        meanwhile={"deleted": conflict.found == 0, "versions": with_changes(rows)[:count], "both": both},
     )
+
+
+def _texts(definition: dict[str, Any]) -> dict[str, str]:
+    """Return what the form was filled with for an earlier version; nothing if it cannot hold that."""
+    try:
+        return texts_of(from_data(definition))
+    except Exception:  # noqa: BLE001 - `from_data` raises any; then each field counts as typed
+        return {}
 
 
 def _shown(
@@ -205,7 +219,7 @@ def _shown(
         version=version,
         details=DETAILS,
         wrong=wrong,
-        unfolded=not wrong.keys().isdisjoint(DETAILS),
+        unfolded=not {*wrong, *(meanwhile or {}).get("both", ())}.isdisjoint(DETAILS),
         seen=seen,
         meanwhile=meanwhile,
     )

@@ -93,8 +93,8 @@ def read(
     """Return what a form asks the API for that changes `before`, and what is wrong with which field."""
     known: dict[str, Any] = {} if before is None else asked_of(before)
     shown: dict[str, str] = {} if before is None else texts_of(before)
-    typed = {name: _plain(given.get(name, "")) for name in FIELDS}
-    same = {name for name in shown if typed[name] == _plain(shown[name])}
+    typed = {name: plain(given.get(name, "")) for name in FIELDS}
+    same = {name for name in shown if typed[name] == plain(shown[name])}
     asked = {name: known[name] for name in (*KEPT, *same) if name in known}
     wrong: dict[str, str] = {}
     for name in FIELDS:
@@ -176,7 +176,7 @@ _READ: Final[dict[str, Callable[[str, Any], Any]]] = {
 }
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return a text as it is compared: browsers send lines with other ends than they were given."""
     return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import update
 
 from cronq.api.schedule_texts import FIELDS
 from cronq.app import Cronq
 from cronq.errors import UnknownSchedule
 from cronq.schedule import Schedule
 from cronq.store.schedules import Change, get_schedule, mark_fault, write_changes
+from cronq.store.tables import schedule_version
 from cronq.store.tokens import Role, create_token
 from cronq.web.render import COOKIE
 
@@ -184,14 +186,51 @@ def test_a_newer_version_is_shown_and_overwritten_only_knowingly(client: TestCli
     assert "by api local" in text
     assert "hunter2" not in text
     shown = form(refused.text)
-    assert {name: shown[name] for name in mine if name != "version"} == {
-        name: typed for name, typed in mine.items() if name != "version"
-    }
+    # The time is changed by both, the arguments by them alone.
+    assert 'You both changed <a href="#when">Written as</a>: saving' in text
+    assert {name for name in mine if shown[name] != mine[name]} == {"version", "kwargs"}
+    assert '"region": "us"' in shown["kwargs"]
     assert get_schedule(parts.database, NAME).version == 2
     assert sent(client, shown).status_code == 303
     now = get_schedule(parts.database, NAME)
     assert (now.version, now.definition.timing["expression"]) == (3, "0 4 * * *")
-    assert now.definition.kwargs == {"password": "other", "region": "eu"}
+    assert now.definition.kwargs == {"password": "other", "region": "us"}
+
+
+def test_what_was_left_alone_keeps_what_somebody_else_saved(client: TestClient, parts: Cronq) -> None:
+    made(client)
+    mine = opened(client) | {"when": "0 4 * * *", "queue": "slow"}
+    made(client, priority=5, queue="fast", jitter="30s")
+    refused = sent(client, mine)
+    text = html.unescape(refused.text)
+    assert 'You both changed <a href="#queue">Queue</a>: saving' in text
+    assert '<details class="broad" open>' in text
+    assert sent(client, form(refused.text)).status_code == 303
+    now = declaration(parts)
+    assert (now.priority, now.queue, now.jitter.total_seconds()) == (5, "slow", 30)
+    assert now.timing["expression"] == "0 4 * * *"
+
+
+def test_of_who_changed_one_part_of_the_time_all_parts_stand(client: TestClient, parts: Cronq) -> None:
+    made(client)
+    mine = opened(client) | {"when": "0 4 * * *"}
+    answer = client.put(f"/api/schedules/{NAME}", json={"task": "demo.work", "every": 60})
+    assert answer.status_code == 200, answer.text
+    refused = sent(client, mine)
+    assert sent(client, form(refused.text)).status_code == 303
+    assert declaration(parts).timing["expression"] == "0 4 * * *"
+    assert declaration(parts).timing["tz"] == "Europe/Berlin"
+
+
+def test_a_version_that_is_not_on_record_leaves_what_was_typed(client: TestClient, parts: Cronq) -> None:
+    made(client, priority=3)
+    mine = opened(client) | {"queue": "slow"}
+    with parts.database.begin() as connection:
+        connection.execute(update(schedule_version).values(definition={"task": 7}))
+    made(client, priority=5)
+    refused = sent(client, mine)
+    assert 'You both changed <a href="#priority">Priority</a>, <a href="#queue">Queue</a>' in refused.text
+    assert form(refused.text)["priority"] == "3"
 
 
 def test_one_that_was_deleted_meanwhile_is_made_anew_only_knowingly(client: TestClient, parts: Cronq) -> None:
