@@ -1,5 +1,6 @@
 """What the documents say about the code is true."""
 
+import ast
 import inspect
 import re
 import sys
@@ -184,3 +185,22 @@ def test_every_link_and_picture_of_a_page_leads_somewhere(page):
         if not there.exists() or (anchor and there.suffix == ".md" and anchor not in anchors(there)):
             lost.append(link)
     assert lost == []
+
+
+def logged(module):
+    """Return the names of the events that a module logs."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        match node:
+            case ast.Call(func=ast.Attribute(ast.Name("log")), args=[ast.Constant(str(event)), *_]) if (
+                "." in event
+            ):
+                yield event
+
+
+def test_the_page_on_log_events_has_every_event_and_no_other():
+    events = {event for module in (ROOT / "cronq").rglob("*.py") for event in logged(module)}
+    rows = (DOCS / "operations" / "log-events.md").read_text().splitlines()
+    said = [
+        name for row in rows for name in re.findall(r"`([a-z_.]+)`", row.split("|")[1] if "|" in row else "")
+    ]
+    assert sorted(said) == sorted(events)
