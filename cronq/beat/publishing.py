@@ -106,8 +106,11 @@ class Publishing:
 
     def is_back(self, after_s: float) -> bool:
         """Tell whether the broker answers, after it failed for `after_s` seconds or longer."""
-        now, due = time.monotonic(), self.agenda.next_jobs(1)
-        if self.away_since is None or now - self.away_since < after_s or now < self.again_at or not due:
+        now = time.monotonic()
+        if self.away_since is None or now - self.away_since < after_s or now < self.again_at:
+            return False
+        due = self.agenda.next_jobs(1)
+        if not due:
             return False
         try:
             self.publisher.depth(self.publisher.queue_of(due[0].task, due[0].queue))
