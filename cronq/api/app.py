@@ -12,6 +12,7 @@ from cronq.api import (
     backfills,
     batches,
     dead,
+    delete_form,
     edit_form,
     events,
     history,
@@ -69,7 +70,7 @@ def create_app(parts: Cronq, *, host: str = "127.0.0.1") -> FastAPI:
     problems.install(app)
     for part in (jobs, batches, backfills, schedules, history, dead, events, system, metrics):
         app.include_router(part.router, responses=reply.problems(*EVERYWHERE))
-    for form in (backfill_form, edit_form):
+    for form in (backfill_form, edit_form, delete_form):
         app.include_router(form.router)
     install_pages(app)
     app.add_middleware(

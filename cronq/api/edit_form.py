@@ -74,7 +74,7 @@ def send(
     caller = require_role(request, Role.EDITOR)
     parts = parts_of(request)
     stored = _stored(parts.database, schedule)
-    version = _version_of(given)
+    version = version_in(given)
     wanted, wrong = _checked(parts, given, stored)
     if wanted is None or given.get("do") != "save":
         seen = None if wanted is None else _preview(wanted, parts.database.clock())
@@ -96,7 +96,7 @@ def send(
     return _shown(request, stored, given, version=version, wrong=wrong)
 
 
-def _version_of(given: Mapping[str, str]) -> int:
+def version_in(given: Mapping[str, str]) -> int:
     """Return the version that the form was filled from; 0: none was there."""
     text = given.get("version", "")
     return int(text) if text.isdecimal() and len(text) < LONGEST_VERSION else 0

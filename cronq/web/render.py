@@ -34,6 +34,7 @@ SAID: Final = {
     "batch_paused": "Paused: no further item starts; those that run go on.",
     "batch_retried": "Its failed items are due again.",
     "schedule_saved": "Saved. From now on it is planned like this.",
+    "schedule_deleted": "Deleted. No further fire time becomes a job.",
     "backfill_started": "The backfill has begun.",
     "backfill_paused": "Paused: it starts no further job; those that run go on.",
     "backfill_cancelled": "It starts no further job; those that run go on.",

@@ -20,6 +20,7 @@ PAGES = [
     "/backfill?schedule=sync-crm&start=never&end=2026-01-02T00:00&concurrency=0",
     "/edit",
     "/edit?schedule=import-rates",
+    "/delete?schedule=import-rates",
     "/jobs",
     "/jobs/{job}",
     "/jobs/x",

@@ -19,6 +19,7 @@ PAGES = [
     "/schedules/import-rates",
     "/backfill?schedule=sync-crm&start=2026-01-01T00:00&end=2026-01-02T00:00&concurrency=1",
     "/edit?schedule=import-rates",
+    "/delete?schedule=import-rates",
     "/jobs",
     "/jobs/{job}",
     "/batches",
