@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cronq.schedule import Reason
+from cronq.store.dead_messages import DeadMessage, record_message
 from cronq.store.fire_words import REASONS
 from cronq.store.fires import latest_fires
 from cronq.store.schedules import get_schedule
@@ -66,6 +67,22 @@ def test_the_newest_cell_of_a_calendar_is_in_view(page: Page, site: Site, second
     assert box
     assert cell
     assert box["x"] <= cell["x"] <= box["x"] + box["width"] - cell["width"]
+
+
+def test_a_dead_letter_takes_two_lines_on_a_phone(page: Page, site: Site) -> None:
+    job_id = site.fail()
+    odd = DeadMessage(kind="malformed", error="it is not JSON " * 40, body=b"{", routing_key="celery")
+    message_id = record_message(site.database, odd)
+    page.goto("/dead")
+    narrow = page.evaluate("innerWidth < 760")
+    for letter in (f"/jobs/{job_id}", f"/dead/{message_id}"):
+        card = page.get_by_role("row").filter(has=page.locator(f'a[href="{letter}"]'))
+        expect(card.get_by_role("button", name=re.compile("Discard"))).to_be_visible()
+        box = card.bounding_box()
+        assert box
+        assert box["height"] < 90 or not narrow
+        card.locator("summary").click()
+        expect(card.locator("pre")).to_be_visible()
 
 
 def test_versions_show_what_an_edit_changed(page: Page) -> None:
