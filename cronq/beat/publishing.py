@@ -52,6 +52,7 @@ class Publishing:
     waiting_room: WaitingRoom = field(init=False)
     again_at: float = 0.0  #: the monotonic time before which a broker that failed is left alone
     away_since: float | None = None  #: the monotonic time since which the broker fails; None: it does not
+    _missed_queue: str = ""  # of a job that it did not take
     _mark_pace: Pace = field(default_factory=lambda: Pace(MARK_S, MARK_BATCH))
     _render_pace: Pace = field(default_factory=lambda: Pace(RENDER_S, RENDER_BATCH))
     _looked_ahead: datetime | None = None  # the due instant whose schedules were looked up
@@ -106,17 +107,18 @@ class Publishing:
 
     def is_back(self, after_s: float) -> bool:
         """Tell whether the broker answers, after it failed for `after_s` seconds or longer."""
-        now = time.monotonic()
-        if self.away_since is None or now - self.away_since < after_s or now < self.again_at:
-            return False
-        due = self.agenda.next_jobs(1)
-        if not due:
+        away_s = 0.0 if self.away_since is None else time.monotonic() - self.away_since
+        return away_s >= after_s and self._answers()
+
+    def _answers(self) -> bool:
+        """Tell whether the broker answers; ask for the queue of a job that it did not take."""
+        if time.monotonic() < self.again_at:
             return False
         try:
-            self.publisher.depth(self.publisher.queue_of(due[0].task, due[0].queue))
+            self.publisher.depth(self._missed_queue)
         except self.publisher.outages:
             self.publisher.close()
-            self.again_at = now + PAUSE_S
+            self.again_at = time.monotonic() + PAUSE_S
             return False
         return True
 
@@ -128,6 +130,8 @@ class Publishing:
         """
         if time.monotonic() < self.again_at:
             return
+        if self.away_since is not None and not self._answers():
+            return  # nothing is decided about overlap before it can be sent
         # A full collection over a hundred thousand waiting jobs takes longer than sending them.
         gc.disable()
         try:
@@ -248,6 +252,7 @@ class Publishing:
             self.agenda.add(batch)
             self.again_at = time.monotonic() + PAUSE_S
             self.away_since = self.away_since or time.monotonic()
+            self._missed_queue = self.publisher.queue_of(batch[0].task, batch[0].queue)
             log.warning_once(
                 "publish.failed",
                 error=str(error),

@@ -87,6 +87,17 @@ def test_a_leader_whose_broker_is_back_after_long_leaves_what_it_had_planned_to_
     comes_to(world, expected)
 
 
+def test_no_fire_time_is_skipped_for_one_that_the_broker_did_not_take(world: World) -> None:  # noqa: F811
+    world.broker.away = True
+    world.rows.job(schedule="s", due_in=-8, overlap=Overlap.SKIP)
+    world.step()
+    world.rows.job(schedule="s", due_in=-7, overlap=Overlap.SKIP)
+    world.look_again()
+    for _ in range(3):
+        world.step()
+    assert fates(world) == [WAITS, WAITS]
+
+
 def test_one_late_fire_time_just_runs(world: World) -> None:  # noqa: F811
     plan(world, 1, catch_up=CatchUp.LATEST)
     comes_to(world, [SENT])
