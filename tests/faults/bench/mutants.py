@@ -162,7 +162,7 @@ MUTANTS = {
         ("ALTER TABLE cronq_job DROP CONSTRAINT cronq_job_one_per_fire_time",),
     ),
     "no claim check": Mutant(
-        _no_claim_check, ("schedules set back",), frozenset({"doubled"})
+        _no_claim_check, ("old messages come again",), frozenset({"doubled"})
     ),
     "no reconciler": Mutant(
         _no_reconciler, ("redis emptied while messages wait",), frozenset({"stuck"})

@@ -4,12 +4,17 @@ from functools import partial
 
 import kombu
 import redis
+from celery import Celery
 
+from cronq.delivery.publisher import open_publisher
+from cronq.store.agenda import read_jobs
+from cronq.store.database import Database
 from tests.faults.bench.catalogue.kinds import KINDS, Kind, kind
 from tests.faults.bench.injector import Injector
 
 BENT_S = 3.0
 BURST = 400
+COPIES = 50
 POISON_WORKER = "wp"
 BODIES = {
     "not JSON": (b"{", "application/json", {}),
@@ -62,6 +67,22 @@ def poison(injector: Injector) -> None:
         at.start(POISON_WORKER, args=("--pool", "prefork", "-c", "1", "-Q", "poison"))
     with injector.fault("poison", hurt=frozenset([POISON_WORKER]), deadly=True):
         injector.demand("bench.poison", queue="poison", poison=True)
+
+
+@kind("old messages come again")
+def again(injector: Injector) -> None:
+    """What ran is sent once more: a broker that was restored, or somebody who replays a queue."""
+    at = injector.installation
+    ended = (
+        "SELECT id FROM cronq_job WHERE state = 'COMPLETED' AND task = 'bench.work' ORDER BY finished_at DESC"
+    )
+    database = Database(at.database_url)
+    old = read_jobs(database, [row[0] for row in at.query(f"{ended} LIMIT {COPIES}")])
+    database.dispose()
+    publisher = open_publisher(Celery(broker=at.broker_url, set_as_current=False), flower_names="task")
+    with injector.fault("old messages come again", recover_s=2.0):
+        publisher.publish(old)
+    publisher.close()
 
 
 @kind("malformed messages")
