@@ -141,7 +141,7 @@ class BeatLoop:
     def _publish(self, term: Term) -> float | None:
         """Send what is due; return the seconds until more is, None: nothing waits."""
         if self.publishing.is_back(LATE_AFTER.total_seconds()):
-            self._make_up(term)
+            self._catch_up(term)
         self.publishing.publish_due(lambda: self.leadership.current() == term)
         until_due = self.publishing.seconds_to_due()
         if until_due is not None and STILL_S < until_due <= LOOK_AHEAD_S:
@@ -194,7 +194,7 @@ class BeatLoop:
         self._term = term
         self.lookout.read_all()
 
-    def _make_up(self, term: Term) -> None:
+    def _catch_up(self, term: Term) -> None:
         """Leave to the catch-up policy what was due while the broker was away."""
         while self.publishing.mark_published(CHORE_MOST_S):
             pass  # what was sent is not overdue

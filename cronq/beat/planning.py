@@ -14,6 +14,7 @@ from cronq.job import State
 from cronq.settings import Settings
 from cronq.store import agenda as store
 from cronq.store.agenda import DueJob
+from cronq.store.ahead import known_before
 from cronq.store.database import Database
 from cronq.store.schedules import StoredSchedule, mark_fault
 from cronq.store.terms import Term, hold_term
@@ -99,7 +100,7 @@ class Planning:
                     cursors.append((stored.id, result.next_fire_at))
             if store.insert_jobs(self.database, connection, planned, now) < len(planned):
                 # A fire time that was planned before stays as it is, and whoever planned it has it in memory.
-                known = store.known_before(connection, [job.id for job in planned], now)
+                known = known_before(connection, [job.id for job in planned], now)
                 planned = [job for job in planned if job.id not in known]
             store.advance(connection, cursors, now)
             failpoint("mid_plan")

@@ -117,19 +117,6 @@ def insert_jobs(database: Database, connection: Connection, jobs: Sequence[DueJo
     return connection.execute(_insert_jobs(database), [_values(planned, now) for planned in jobs]).rowcount
 
 
-_KNOWN: Final = select(job.c.id).where(
-    job.c.id.in_(bindparam("ids", expanding=True)), job.c.planned_at != bindparam("now")
-)
-
-
-def known_before(connection: Connection, ids: Sequence[str], now: datetime) -> set[str]:
-    """Return those of the jobs `ids` that were there before those inserted at `now`."""
-    found: set[str] = set()
-    for part in chunks(ids):
-        found.update(connection.execute(_KNOWN, {"ids": part, "now": now}).scalars())
-    return found
-
-
 @lru_cache(maxsize=8)
 def _insert_job(database: Database) -> Any:  # noqa: ANN401 - either dialect's Insert
     return database.insert(job).on_conflict_do_nothing().returning(job.c.id)
@@ -188,11 +175,7 @@ def planned_jobs(database: Database, *, until: datetime, limit: int) -> list[Due
         return [due_job(row) for row in found]
 
 
-_PLANNED_OF: Final = (
-    select(*_READ)
-    .where(text(WAITING), text(f"NOT ({FOREIGN})"), job.c.due_at <= bindparam("until"))
-    .where(job.c.schedule_id.in_(bindparam("ids", expanding=True)))
-)
+_PLANNED_OF: Final = _PLANNED.where(job.c.schedule_id.in_(bindparam("ids", expanding=True))).limit(None)
 
 
 def planned_of(database: Database, schedules: Sequence[str], *, until: datetime) -> list[DueJob]:

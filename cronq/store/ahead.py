@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, select, text, update
 
 from cronq.job import State, Trigger
 from cronq.store.tables import BATCH_HEAD, batch, job, schedule
+from cronq.store.values import chunks
 
 _DELETE_BATCHES_AHEAD: Final = delete(batch).where(
     batch.c.schedule_id.in_(bindparam("ids", expanding=True)), batch.c.fire_time > bindparam("now")
@@ -59,3 +60,16 @@ def planned_ahead(connection: Connection, now: datetime) -> dict[str, list[datet
     for schedule_id, fire_time in rows:
         planned.setdefault(schedule_id, []).append(fire_time)
     return planned
+
+
+_KNOWN: Final = select(job.c.id).where(
+    job.c.id.in_(bindparam("ids", expanding=True)), job.c.planned_at != bindparam("now")
+)
+
+
+def known_before(connection: Connection, ids: Sequence[str], now: datetime) -> set[str]:
+    """Return those of the jobs `ids` that were there before those inserted at `now`."""
+    found: set[str] = set()
+    for part in chunks(ids):
+        found.update(connection.execute(_KNOWN, {"ids": part, "now": now}).scalars())
+    return found

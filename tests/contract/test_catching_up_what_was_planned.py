@@ -4,10 +4,14 @@ import time
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 
 from cronq.job import State
 from cronq.schedule import CatchUp, Overlap, Reason
+from cronq.store.control import pause
 from cronq.store.jobs import JobFilter, list_jobs
+from cronq.store.schedules import get_schedule
+from cronq.store.tables import schedule
 from cronq.timing import Every
 from tests.support.processes import wait_for
 
@@ -113,3 +117,23 @@ def test_what_waits_for_an_earlier_job_is_no_matter_of_the_policy(world: World) 
     for _ in range(5):
         world.step()
     assert fates(world) == [(State.RUNNING, None), WAITS, WAITS]
+
+
+def test_a_paused_schedule_stays_as_it_was_paused(world: World) -> None:  # noqa: F811
+    plan(world, 2, catch_up=CatchUp.SKIP, overlap=Overlap.ALLOW)
+    pause(world.rows.database, "s", note=None)
+    comes_to(world, [SENT, SENT])
+
+
+def test_a_cursor_that_is_set_back_sends_nothing_again(world: World) -> None:  # noqa: F811
+    plan(world, 1, catch_up=CatchUp.ALL, overlap=Overlap.ALLOW)
+    comes_to(world, [SENT])
+    sent = list(world.broker.sent)
+    with world.rows.database.begin() as connection:
+        back = world.rows.now() - timedelta(seconds=45)
+        connection.execute(update(schedule).values(next_fire_at=back))
+    world.look_again()
+    for _ in range(5):
+        world.step()
+    assert get_schedule(world.rows.database, "s").next_fire_at > world.rows.now(), "it was not planned anew"
+    assert world.broker.sent == sent
